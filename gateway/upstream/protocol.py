@@ -1,0 +1,77 @@
+"""What an upstream driver must do; the relay knows nothing else about providers.
+
+A driver opens one exchange and hands back the status, the headers and the body as bytes in the
+client's protocol. Where the provider is reached otherwise (litellm), the driver builds those bytes.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """One request as it goes out."""
+
+    method: str
+    path: str
+    """Below the base URL, with the query string: `/chat/completions`."""
+    headers: Mapping[str, str]
+    """End-to-end headers only; authorization already decided."""
+    body: bytes
+    is_stream: bool
+
+
+class UpstreamFailed(Exception):
+    """The upstream could not be reached, or broke off.
+
+    `kind` is `refused`, `timeout`, `broken`, or `unsupported`; `status` is the HTTP status to
+    answer with while nothing has been sent: 502, 504, or 400.
+    """
+
+    def __init__(self, kind: str, detail: str, *, status: int = 502) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.status = status
+
+
+class UpstreamReply(Protocol):
+    """An open answer. `aclose` must be called, and ends the upstream's work at once."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    """Lower-case names; hop-by-hop headers, content-length and content-encoding left out."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives.
+
+        Raises:
+            UpstreamFailed: it broke off or was idle for too long.
+
+        """
+
+    async def aclose(self) -> None: ...
+
+
+class Upstream(Protocol):
+    """One configured provider."""
+
+    name: str
+
+    async def open(self, request: UpstreamRequest) -> UpstreamReply:
+        """Send the request and return when the answer's head is there.
+
+        Retries inside, before the first byte only, as the settings say.
+
+        Raises:
+            UpstreamFailed: no answer came.
+
+        """
+
+    async def count_tokens(self, text: str) -> int | None:
+        """Count with the upstream's own tokenizer where it offers one; None: it does not."""
+
+    async def probe(self) -> str | None:
+        """Return None when the upstream answers, else what is wrong, for `doctor` and readyz."""
+
+    async def close(self) -> None: ...

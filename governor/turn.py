@@ -1,0 +1,170 @@
+"""One request on its way through the governor: what comes in, what is decided. Pure data."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from governor.message import Message
+from library.records import RecordedTurn, TurnState
+
+Recall = Literal["off", "thread", "project"]
+
+
+class Counter(Protocol):
+    """Counts tokens as one model's tokenizer does, or no less than it does."""
+
+    identity: str
+    """Names the tokenizer and everything else that changes a count: part of cache keys."""
+    is_exact: bool
+    """False: an upper bound."""
+    prompt_overhead_tokens: int
+    """What a prompt costs beyond its messages and schemas (the start of the reply)."""
+
+    def count(self, text: str) -> int:
+        """Return the tokens of `text`; cheap for a text seen before."""
+
+    def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
+        """Return the tokens of a message in a prompt, its template overhead, images and other
+        parts included; `before` stands in front of its text, `replaced` instead of it."""
+
+    def schemas(self, schemas: tuple[str, ...]) -> int:
+        """Return the tokens of tool and response schemas, given as compact JSON texts."""
+
+    async def prime(self, texts: list[str]) -> None:
+        """Fetch the counts of `texts` where counting needs the upstream; else return at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The settings that govern one request, already resolved for its model and key."""
+
+    budget_tokens: int = 8_000
+    protected_tokens: int = 1_000
+    desk_tokens: int = 2_000
+    window_tokens: int | None = None
+    """The model's context window; None: unknown, so only `budget_tokens` limits."""
+    reply_reserve_tokens: int = 1_024
+    """Kept free of the window for the reply where the client sets no maximum."""
+    window_low_water: float = 0.7
+    """When the recent window overflows it is cut down to this share of its room, so that the
+    prompt's prefix then stays the same for several turns."""
+    recall: Recall = "thread"
+    is_observe: bool = False
+    """Record and report, but send requests out as they came."""
+    is_strict_durability: bool = True
+    is_strict_freshness: bool = False
+    freshness_timeout_s: float = 5.0
+    has_reasoning_of_old_turns: bool = True
+    """False: reasoning fields of assistant messages before the last user text are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One decoded request."""
+
+    turn_id: str
+    collection: str
+    session_id: str | None
+    identified_by: str
+    """What named the session: a header's or field's name, or `content`."""
+    model: str
+    upstream: str
+    messages: tuple[Message, ...]
+    """The transcript in the client's order, system messages included."""
+    schemas: tuple[str, ...]
+    """Tools, tool_choice and response_format as compact JSON."""
+    reply_tokens: int | None
+    """The client's own maximum for the reply."""
+    policy: Policy
+    counter: Counter
+    event_id: str | None = None
+    """Caller's id for the newest message."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMessage:
+    """One message of the outgoing prompt."""
+
+    message: Message
+    before: str = ""
+    """Blocks to put in front of its text, already rendered; "" for none."""
+    replaced: str | None = None
+    """Stands instead of its text (a shortened tool result)."""
+    is_without_reasoning: bool = False
+
+
+@dataclass(slots=True)
+class SwapReport:
+    """What came in, went out and stayed, why, and at what cost. Serialised as one JSON line."""
+
+    turn_id: str
+    thread_id: str = ""
+    branch_id: int = 0
+    collection: str = ""
+    identified_by: str = ""
+    matched_by: str = ""
+    has_forked: bool = False
+    model: str = ""
+    upstream: str = ""
+    tokenizer: str = ""
+    is_exact: bool = False
+    is_paged: bool = False
+    is_observe: bool = False
+    budget_tokens: int = 0
+    client_tokens: int = 0
+    """What the client's whole transcript would have cost; a lower bound when `is_client_bound`."""
+    is_client_bound: bool = False
+    prompt_tokens: int = 0
+    parts: dict[str, int] = field(default_factory=dict)
+    """Tokens of: system, schemas, pinned, window, desk, question, loop, overhead."""
+    messages_in: int = 0
+    messages_out: int = 0
+    events_new: int = 0
+    paged_out_count: int = 0
+    swapped_in: list[dict[str, Any]] = field(default_factory=list)
+    """Records now on the desk that were not: id, seq, tokens, score, reason (signals)."""
+    swapped_out: list[str] = field(default_factory=list)
+    retained: list[str] = field(default_factory=list)
+    pinned: list[str] = field(default_factory=list)
+    pins_left_out: list[str] = field(default_factory=list)
+    shortened: list[str] = field(default_factory=list)
+    """Events whose tool result was shortened."""
+    repaired: list[str] = field(default_factory=list)
+    """What was repaired in a broken transcript, a sentence each."""
+    prefix_share: float | None = None
+    """Share of this prompt's tokens that extend the last prompt's prefix; None: no last prompt."""
+    steps_ms: dict[str, float] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+    usage: dict[str, Any] | None = None
+    """The upstream's own numbers."""
+    reply_tokens: int | None = None
+    is_reply_tokens_estimated: bool = False
+    finish_reason: str | None = None
+    state: str = "prepared"
+    error: str | None = None
+    started_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTurn:
+    """A recorded request and the prompt that was decided for it."""
+
+    turn_id: str
+    recorded: RecordedTurn | None
+    """None: the store could not write and the durability is relaxed."""
+    plan: tuple[PlannedMessage, ...] | None
+    """None: the request goes out as it came."""
+    report: SwapReport
+    prompt_state: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an exchange with the upstream ended."""
+
+    state: TurnState
+    replies: tuple[Message, ...] = ()
+    """One a choice, as the client would send it back; empty when nothing came."""
+    is_partial: bool = False
+    usage: dict[str, Any] | None = None
+    finish_reason: str | None = None
+    error: str | None = None

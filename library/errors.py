@@ -1,0 +1,67 @@
+"""What can go wrong in the library, told apart by who can act.
+
+* LibraryError
+  x StoreUnavailable      nothing can be written now (full, read-only, locked too long)
+  x StoreCorrupt          the file is damaged; retrying does not help
+  x StoreOwned            another process owns the database
+  x UnsuitableFileSystem  the database lies where SQLite's locks cannot be trusted
+  x EventConflict         a caller-given event id is taken by other content
+  x UnknownRecord         no such thread, event or turn in this collection
+
+A broken invariant of our own is an `assert`, not a member of this tree.
+"""
+
+
+class LibraryError(Exception):
+    """Base of every error the library raises on purpose."""
+
+
+class StoreUnavailable(LibraryError):
+    """The store cannot write now; `reason` is `full`, `read-only`, `locked` or `closed`."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"the store cannot write ({reason}){': ' + detail if detail else ''}")
+        self.reason = reason
+
+
+class StoreCorrupt(LibraryError):
+    """The database file is damaged."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"the database is damaged: {detail}")
+        self.detail = detail
+
+
+class StoreOwned(LibraryError):
+    """Another process holds the owner lock of this database."""
+
+    def __init__(self, *, path: str, owner: str) -> None:
+        super().__init__(f"{path} is in use by {owner}; stop it, or choose another --db")
+        self.path = path
+        self.owner = owner
+
+
+class UnsuitableFileSystem(LibraryError):
+    """The database path is a symlink or lies on a file system whose locks are not reliable."""
+
+    def __init__(self, *, path: str, reason: str) -> None:
+        super().__init__(f"{path} cannot hold the database: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class EventConflict(LibraryError):
+    """Event `event_id` was recorded before with other content."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"event id {event_id!r} was used before for other content")
+        self.event_id = event_id
+
+
+class UnknownRecord(LibraryError):
+    """`kind` (thread, event, turn) `name` does not exist in the caller's collection."""
+
+    def __init__(self, *, kind: str, name: str) -> None:
+        super().__init__(f"no {kind} {name!r} in this collection")
+        self.kind = kind
+        self.name = name

@@ -1,0 +1,230 @@
+"""The nouns of the library: what is stored, found and counted. Pure: plain data, no behaviour.
+
+A thread is a tree of events. A *branch* is a run of events in that tree; a branch that was forked
+off another shares that one's events up to a position. So the way from the first message to any
+event is a *path*: a few segments, each "branch b up to position p". Scope, liveness and "before
+the window" are all statements about paths, which is what lets an index answer them in its query.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+DIGEST_BYTES = 16
+"""128 bits: a collision among 2**40 messages has a chance below 2**-48."""
+
+Scope = Literal["thread", "project"]
+Body = Mapping[str, Any]
+"""One message as the client or the upstream wrote it, in its own protocol's JSON."""
+
+
+class TurnState(StrEnum):
+    """Where a turn ended, or that it has not."""
+
+    PREPARED = "prepared"
+    DONE = "done"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+    REFUSED = "refused"
+    """Recorded but never sent: its required parts did not fit the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The events of `branch_id` at positions <= `upto`."""
+
+    branch_id: int
+    upto: int
+
+
+Path = tuple[Segment, ...]
+"""From the root on; the last segment is the branch that is written to. Position ranges of the
+segments follow one another: segment i holds positions (segment[i-1].upto, segment[i].upto]."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMessage:
+    """One non-system message of a request."""
+
+    role: str
+    digest: bytes
+    """Identity: equal for two spellings of one message (see governor/identity.py)."""
+    body: Body
+    text: str
+    """What search and people read."""
+    event_id: str | None = None
+    """Given by the caller to make recording idempotent; else one is made."""
+    occurred_at: datetime | None = None
+    """UTC; None: now."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingTurn:
+    """One request, as far as the library has to know it."""
+
+    turn_id: str
+    collection: str
+    session_id: str | None
+    """None: the thread is found by content."""
+    messages: Sequence[IncomingMessage]
+    system_texts: tuple[str, ...]
+    """System and developer texts; stored once by digest, never part of identity."""
+    model: str
+    upstream: str
+    received_at: datetime
+
+
+MatchedBy = Literal["session", "content", "overlap", "newest-only", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """Where a request's messages stand in the store, after they were committed."""
+
+    turn_id: str
+    collection_id: int
+    thread_no: int
+    thread_id: str
+    path: Path
+    """Ends at the newest message of the request."""
+    event_seqs: tuple[int, ...]
+    """One for each incoming message, known or new."""
+    positions: tuple[int, ...]
+    """One for each incoming message; -1 for one that stands outside the path (a client's own
+    summary in front of a shortened history)."""
+    new_count: int
+    matched_by: MatchedBy
+    has_forked: bool
+    """A branch was opened: an edit, a regeneration, or another conversation with this start."""
+    prompt_state: bytes | None
+    """What the governor left at the last turn of this thread; opaque here."""
+    pins: tuple[int, ...]
+    """Event seqs pinned for this thread or its collection, in the order they were pinned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One choice of an upstream's answer."""
+
+    digest: bytes
+    body: Body
+    text: str
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One stored message."""
+
+    seq: int
+    id: str
+    collection_id: int
+    thread_no: int
+    thread_id: str
+    session_id: str | None
+    branch_id: int
+    position: int
+    role: str
+    digest: bytes
+    body: Body
+    text: str
+    occurred_at: datetime
+    recorded_at: datetime
+    turn_id: str | None
+    is_partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Part `ordinal` of `part_count` of an event: exactly `event.text[start:stop]`."""
+
+    seq: int
+    ordinal: int
+    part_count: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedEvent:
+    """What indexing one event produced."""
+
+    seq: int
+    passages: tuple[Passage, ...]
+    vectors: tuple[bytes, ...]
+    """float32 little-endian unit rows, one a passage; empty when there is no embedder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One owed piece of indexing work, leased to us until `expires_at`."""
+
+    seq: int
+    token: str
+    attempt: int
+    """1 for the first."""
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Work that failed too often; listed, retried on demand, and blocking nothing."""
+
+    seq: int
+    event_id: str
+    attempts: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """Highest sequences up to which a stage has no gap but quarantined events."""
+
+    recorded: int
+    indexed: int
+    pending_count: int
+    oldest_pending_at: datetime | None
+    quarantined: tuple[Quarantined, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What to look for and where; the whole scope is applied before ranking."""
+
+    collection_id: int
+    text: str
+    """The focus."""
+    scope: Scope
+    thread_no: int
+    path: Path
+    """The live branch of `thread_no`; empty with scope `project` means every thread alike."""
+    before_position: int
+    """Only events of this path at lower positions: the rest is in the prompt already."""
+    exclude_seqs: frozenset[int]
+    """Further events that are in the prompt: pins, the task of a tool loop."""
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One passage found, best first."""
+
+    event: Event
+    passage: Passage
+    score: float
+    """In [0, 1]; near 0 for a record that has nothing to do with the focus."""
+    signals: Mapping[str, float]
+    """Why: each signal's contribution to `score`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Ranked passages, and what was missing while they were found."""
+
+    hits: tuple[Hit, ...]
+    degraded: tuple[str, ...]
+    """Of `embedder`, `lexical`, `index-behind`; empty when all was there."""
+    indexed_seq: int
+    """The watermark the answer stands on."""

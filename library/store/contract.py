@@ -1,0 +1,163 @@
+"""What a store must do, whatever stands behind it; one class of contract tests runs on each.
+
+Every method is atomic, and every writing method is committed when it returns. Methods are
+coroutines because a real store waits for its disk; none may block the event loop.
+
+Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, read-only, closed),
+`StoreCorrupt`.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from library.records import (
+    Claim,
+    Event,
+    IncomingTurn,
+    IndexedEvent,
+    Passage,
+    Path,
+    Quarantined,
+    RecordedTurn,
+    Reply,
+    TurnState,
+    Watermarks,
+)
+
+
+class Store(Protocol):
+    """Events, turns, outbox, passages and pins of all collections."""
+
+    # -- turns ---------------------------------------------------------------------------------
+    async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
+        """Find the turn's place, store what is new of it and its outbox rows, and commit.
+
+        Idempotent: the same transcript again records nothing but the turn row.
+
+        Raises:
+            EventConflict: a caller-given event id is taken by other content.
+
+        """
+
+    async def finish_turn(
+        self,
+        turn_id: str,
+        *,
+        state: TurnState,
+        replies: Sequence[Reply],
+        report: bytes,
+        prompt_state: bytes | None,
+        ended_at: datetime,
+    ) -> tuple[Event, ...]:
+        """Store the replies as children of the turn's newest message, and end the turn.
+
+        A second call for one turn changes nothing and returns what the first stored. With several
+        replies the first stays on the turn's branch and each other one opens a branch.
+        `prompt_state` None keeps the thread's.
+        """
+
+    async def turn_report(self, turn_id: str, *, collection_id: int | None) -> dict[str, Any]:
+        """Return the report of a turn with its state; collection None: any (the owner asks).
+
+        Raises:
+            UnknownRecord: no such turn there.
+
+        """
+
+    async def turn_reports(
+        self,
+        *,
+        collection_id: int | None,
+        thread_id: str | None = None,
+        after: int = 0,
+        newest: int = 50,
+    ) -> list[dict[str, Any]]:
+        """Return reports of ended turns, oldest first: those numbered above `after`, at most
+        `newest` of the newest. Each has `number`, a rising integer, to ask on from."""
+
+    # -- reading -------------------------------------------------------------------------------
+    async def collection_id(self, name: str) -> int:
+        """Return the number of collection `name`, making it when it is new."""
+
+    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+        """Return the events that exist of `seqs`, in that order; others are left out."""
+
+    async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event: ...
+
+    async def path_events(
+        self, path: Path, *, before_position: int, limit: int
+    ) -> list[Event]:
+        """Return at most `limit` events of the path just before a position, oldest first."""
+
+    async def threads(self, *, collection_id: int | None, limit: int) -> list[dict[str, Any]]:
+        """Return threads, last used first: id, session_id, collection, event_count,
+        branch_count, turn_count, created_at, updated_at, title (start of its first message)."""
+
+    async def thread_events(
+        self, thread_id: str, *, collection_id: int | None, live_only: bool, after: int, limit: int
+    ) -> list[Event]:
+        """Return events of a thread with seq > `after`, in order of seq."""
+
+    async def prompt_state(self, thread_id: str, *, collection_id: int | None) -> bytes | None: ...
+
+    async def live_path(self, thread_no: int) -> Path: ...
+
+    # -- pins and deletion ---------------------------------------------------------------------
+    async def pin(self, event_id: str, *, collection_id: int | None, everywhere: bool) -> Event:
+        """Pin an event for its thread, or for every thread of its collection; idempotent."""
+
+    async def unpin(self, event_id: str, *, collection_id: int | None) -> bool: ...
+
+    async def pinned(
+        self, *, collection_id: int | None, thread_id: str | None
+    ) -> list[Event]: ...
+
+    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
+        """Delete a thread with all that hangs on it; return how many events it had. No byte of
+        its text is left in the database file or its WAL when this returns."""
+
+    async def forget_collection(self, name: str) -> int: ...
+
+    # -- outbox --------------------------------------------------------------------------------
+    async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
+        """Lease due work, oldest first; one claim has one holder at a time."""
+
+    async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:
+        """Store passages and vectors, and drop the work done; return how many claims still held.
+
+        A claim whose token was lost to another holder is left alone, as is a deleted event.
+        """
+
+    async def fail(
+        self, claim: Claim, *, error: str, retry_at: datetime, quarantine: bool
+    ) -> None: ...
+
+    async def retry_quarantined(self, seqs: Sequence[int] | None) -> int: ...
+
+    async def watermarks(self) -> Watermarks: ...
+
+    async def thread_indexed(self, thread_no: int) -> bool:
+        """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
+
+    # -- for derived indexes -------------------------------------------------------------------
+    async def passages(self, seqs: Sequence[int]) -> list[Passage]: ...
+
+    def indexed_events(
+        self, *, after: int, batch: int
+    ) -> AsyncIterator[list[tuple[Event, IndexedEvent]]]:
+        """Yield all indexed events in order of seq, with passages and vectors, for a rebuild."""
+
+    async def vectors(
+        self, collection_id: int, *, embedder: str, after: int
+    ) -> list[tuple[int, int, bytes]]:
+        """Return (seq, ordinal, row) of one embedder's vectors with seq > `after`."""
+
+    async def meta(self, key: str) -> str | None: ...
+
+    async def set_meta(self, key: str, value: str) -> None: ...
+
+    async def quarantined(self) -> list[Quarantined]: ...
+
+    async def close(self) -> None:
+        """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""
