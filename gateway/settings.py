@@ -1,1 +1,291 @@
-"""placeholder"""
+"""Every setting: its name, type, default, bounds and one sentence of help, in this one place.
+
+From the structs below come the flags of `serve`, the `LIBRARY_OF_CONTEXT_*` names, the output of
+`config`, and `library-of-context.example.toml`. gateway/configuration.py reads the values in.
+
+msgspec was chosen over pydantic-settings: it is here already, and pydantic would cost 12 MB of
+memory and 100 ms of every start for the same checks.
+
+An upstream's key is never a setting: a setting names the environment variable that holds it, and
+the key is looked up where it is sent, so that nothing here can print it.
+"""
+
+import fnmatch
+import ipaddress
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, structs
+
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+
+
+class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One named provider, `[upstreams.NAME]`."""
+
+    url: Annotated[str, Meta(description="Base URL, `litellm:PROVIDER/MODEL`, or `offline`.")]
+    api_key_env: Annotated[
+        str,
+        Meta(
+            description="Name of the environment variable that holds its key; empty: the "
+            "client's own key is forwarded."
+        ),
+    ] = ""
+    strip_old_reasoning: Annotated[
+        bool,
+        Meta(
+            description="Leave out the reasoning of assistant messages before the last user "
+            "message."
+        ),
+    ] = False
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for models whose name matches a pattern, `[models."PATTERN"]`."""
+
+    upstream: Annotated[
+        str, Meta(description="Where these models are served: as the setting `upstream`.")
+    ] = ""
+    name: Annotated[
+        str, Meta(description="The name to send upstream; empty: the one the client used.")
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        Meta(
+            description="`o200k`, `cl100k` or another built-in encoding, the path of a "
+            "tokenizer.json, `upstream` (its own /tokenize), or `bound` (a declared upper bound); "
+            "empty: by the model's name."
+        ),
+    ] = ""
+    window_tokens: Annotated[
+        Count | None, Meta(description="The model's context window; unset: known models only.")
+    ] = None
+    budget_tokens: Annotated[
+        Count | None, Meta(description="In place of the setting `budget_tokens`.")
+    ] = None
+    desk_tokens: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="In place of the setting `desk_tokens`."),
+    ] = None
+    reply_reserve_tokens: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="In place of the setting `reply_reserve_tokens`."),
+    ] = None
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of one gateway, complete and checked."""
+
+    host: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Address to listen on; one that is not loopback needs `keys_file`.",
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, Meta(ge=0, le=65_535, description="Port to listen on; 0 picks a free one.")
+    ] = 8765
+    db: Annotated[
+        str, Meta(description="Database file; empty: library.db in the user's data folder.")
+    ] = ""
+    upstream: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Where requests go: an OpenAI-compatible base URL, "
+            "`litellm:PROVIDER/MODEL`, `offline`, a name from [upstreams], or `auto` (OpenAI when "
+            "OPENAI_API_KEY is set, else a local Ollama or llama.cpp server, else offline).",
+        ),
+    ] = "auto"
+    budget_tokens: Annotated[
+        int, Meta(ge=1, description="The most tokens that one request may send to the model.")
+    ] = 8_000
+    protected_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Of the budget, the most that pinned records may take; the "
+            "default is never above an eighth of the budget.",
+        ),
+    ] = 1_000
+    desk_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Of the budget, the most that recalled records may take; the "
+            "default is never above a quarter of the budget.",
+        ),
+    ] = 2_000
+    window_low_water: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="When the recent messages overflow they are cut down "
+            "to this share of their room, so that the prompt's prefix then stays the same a while.",
+        ),
+    ] = 0.7
+    reply_reserve_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Kept free of a known context window for the reply when the "
+            "client sets no maximum.",
+        ),
+    ] = 1_024
+    recall: Annotated[
+        Literal["thread", "project"],
+        Meta(
+            description="What a request may recall from: its own "
+            "thread, or every thread of its collection."
+        ),
+    ] = "thread"
+    observe: Annotated[
+        bool, Meta(description="Record and report everything, but send requests out as they came.")
+    ] = False
+    durability: Annotated[
+        Literal["strict", "relaxed"],
+        Meta(
+            description="When the database cannot be written: "
+            "`strict` answers 503, `relaxed` passes the request through and says so in a header."
+        ),
+    ] = "strict"
+    strict_freshness: Annotated[
+        bool, Meta(description="Before recalling, wait until the whole thread is indexed.")
+    ] = False
+    freshness_timeout_s: Annotated[Seconds, Meta(description="The longest such wait.")] = 5.0
+    embedder: Annotated[
+        Literal["hashing", "none"],
+        Meta(
+            description="What turns text into vectors: `hashing` is "
+            "built in; with `none` recall is by words alone."
+        ),
+    ] = "hashing"
+    minimum_relevance: Annotated[
+        float, Meta(ge=0, le=1, description="Records that score below this are not recalled.")
+    ] = 0.05
+    mask_secrets: Annotated[
+        bool, Meta(description="Mask what looks like a key or password before it is stored.")
+    ] = False
+    keys_file: Annotated[
+        str,
+        Meta(
+            description="File of gateway keys, made by `library-of-context keys add`; "
+            "empty: no keys, one collection, loopback only."
+        ),
+    ] = ""
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Further Host header values to accept; loopback names "
+            "and `host` always are."
+        ),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...], Meta(description="Web origins whose pages may call the gateway.")
+    ] = ()
+    allow_network_fs: Annotated[
+        bool,
+        Meta(
+            description="Accept a database on a network or foreign file system, where "
+            "SQLite's locks may not hold."
+        ),
+    ] = False
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="The least that is logged.")
+    ] = "info"
+    log_text: Annotated[bool, Meta(description="Let message text into the log.")] = False
+    max_body_bytes: Annotated[
+        int, Meta(ge=1, description="Largest request body, also after decompression.")
+    ] = 64 * 2**20
+    max_reply_bytes: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Largest reply that is kept for the record; a longer one is "
+            "relayed whole and recorded as partial.",
+        ),
+    ] = 32 * 2**20
+    max_inflight_requests: Annotated[
+        int, Meta(ge=1, description="Requests served at once; the next one is answered 429.")
+    ] = 128
+    connect_timeout_s: Annotated[
+        Seconds, Meta(description="Longest wait for a connection to the upstream.")
+    ] = 10.0
+    first_byte_timeout_s: Annotated[
+        Seconds,
+        Meta(
+            description="Longest wait for the upstream's first byte; a local model reads "
+            "its whole prompt before it."
+        ),
+    ] = 600.0
+    idle_timeout_s: Annotated[
+        Seconds, Meta(description="Longest silence of the upstream within a reply.")
+    ] = 120.0
+    upstream_retries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10,
+            description="Further attempts when the upstream fails before its first byte.",
+        ),
+    ] = 2
+    keepalive_comment_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3_600,
+            description="Send a comment into a stream that was silent for "
+            "so long, for proxies that cut idle connections; 0: never.",
+        ),
+    ] = 0.0
+    shutdown_grace_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3_600,
+            description="How long running requests may go on after the gateway was told to stop.",
+        ),
+    ] = 10.0
+    upstreams: Annotated[dict[str, UpstreamSettings], Meta(description="Named providers.")] = {}
+    models: Annotated[
+        dict[str, ModelSettings],
+        Meta(
+            description="Per-model values: the exact name, else the "
+            "first pattern (with * and ?) that matches."
+        ),
+    ] = {}
+
+    def for_model(self, model: str) -> ModelSettings:
+        """Return what holds for `model`, every field filled in but an unknown `window_tokens`
+        and `tokenizer`."""
+        own = self.models.get(model) or next(
+            (row for glob, row in self.models.items() if fnmatch.fnmatchcase(model, glob)),
+            ModelSettings(),
+        )
+        budget = self.budget_tokens if own.budget_tokens is None else own.budget_tokens
+        desk = self.desk_tokens if own.budget_tokens is None else min(self.desk_tokens, budget // 4)
+        reserve = own.reply_reserve_tokens
+        return structs.replace(
+            own,
+            upstream=own.upstream or self.upstream,
+            name=own.name or model,
+            budget_tokens=budget,
+            desk_tokens=desk if own.desk_tokens is None else own.desk_tokens,
+            reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,
+        )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach `host`."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
