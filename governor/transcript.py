@@ -1,0 +1,218 @@
+"""Split a transcript into the smallest runs that may be kept or dropped as one, and mend it.
+
+Pure: no I/O, no clock, no tokenizer.
+
+Providers answer 400 to a request that holds one half of a tool exchange, so the atom of trimming
+is not the message but the *unit*: an assistant message that calls tools, together with every
+`tool` message that answers it; any other message is a unit of its own. System messages that open
+the transcript stand outside; a later one belongs to the unit that follows it, since clients put
+reminders in front of what they are about.
+
+A transcript that arrives broken (an interrupted call, a result whose call was cut off) is mended
+for the upstream in one way, `repaired`, or its thread would be answered 400 for ever.
+
+Source: OpenAI chat completions, `messages[].tool_call_id`; Anthropic, `tool_use`/`tool_result`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from governor.message import Message
+
+LEGACY_CALL = "function_call:"
+"""Prefix of the ids made for OpenAI's old `function_call`, which has a name and no id."""
+INTERRUPTED = "[no result: the call was interrupted]"
+EMPTY = {"tool": "[empty result]", "assistant": "[empty reply]", "user": "[empty message]"}
+"""What stands instead of nothing. A message is replaced and not removed, because strict chat
+templates want user and assistant to alternate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """`messages[start:stop]` of the transcript; never empty."""
+
+    start: int
+    stop: int
+    is_user: bool
+    """It holds a message of the user: a prompt may begin with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A valid transcript, cut into units."""
+
+    messages: tuple[Message, ...]
+    origins: tuple[int, ...]
+    """For each message its index in what the client sent; -1 for one that a repair made."""
+    system_count: int
+    """So many messages at the start are system messages."""
+    units: tuple[Unit, ...]
+    """They tile `messages[system_count:]`."""
+    question: int
+    """Index of the unit with the last message of the user; -1: there is none."""
+    repairs: tuple[str, ...]
+
+    def unit_messages(self, index: int) -> tuple[Message, ...]:
+        unit = self.units[index]
+        return self.messages[unit.start : unit.stop]
+
+
+def read(messages: Sequence[Message]) -> Transcript:
+    """Return the transcript of `messages`, mended where no provider would accept it."""
+    paired = list(enumerate(messages))
+    repairs: list[str] = []
+    if not _is_paired(messages):
+        paired = _repaired_pairs(messages, repairs)
+    paired = [(origin, _filled(origin, message, repairs)) for origin, message in paired]
+    whole = tuple(message for _, message in paired)
+    system_count = next(
+        (index for index, message in enumerate(whole) if message.role != "system"), len(whole)
+    )
+    units = _units(whole, system_count)
+    question = max((index for index, unit in enumerate(units) if unit.is_user), default=-1)
+    origins = tuple(origin for origin, _ in paired)
+    return Transcript(whole, origins, system_count, units, question, tuple(repairs))
+
+
+def _units(messages: tuple[Message, ...], start: int) -> tuple[Unit, ...]:
+    """Tile `messages[start:]`, whose calls and results are known to be paired."""
+    found: list[Unit] = []
+    is_open = False
+    """The last unit still takes results."""
+    pending = start
+    """Where the next unit begins: system messages before it are its own."""
+    for index in range(start, len(messages)):
+        role = messages[index].role
+        if role == "system":
+            continue
+        if role == "tool" and is_open:
+            found[-1] = replace(found[-1], stop=index + 1)
+        else:
+            found.append(Unit(pending, index + 1, is_user=role == "user"))
+            is_open = role == "assistant" and bool(messages[index].call_ids)
+        pending = index + 1
+    if pending < len(messages):
+        if found:
+            found[-1] = replace(found[-1], stop=len(messages))
+        else:
+            found.append(Unit(pending, len(messages), is_user=False))
+    return tuple(found)
+
+
+def _is_paired(messages: Sequence[Message]) -> bool:
+    """Tell whether every call has its result right behind it and every result its call."""
+    open_ids: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            if message.answers not in open_ids:
+                return False
+            open_ids.discard(message.answers)
+        elif message.role != "system":
+            if open_ids or "" in message.call_ids:
+                return False
+            open_ids = set(message.call_ids)
+            if len(open_ids) != len(message.call_ids):
+                return False
+    return not open_ids
+
+
+def _repaired_pairs(
+    messages: Sequence[Message], repairs: list[str]
+) -> list[tuple[int, Message]]:
+    """Put every result behind its call, make the missing ones, leave out those without a call."""
+    out: list[tuple[int, Message]] = []
+    taken: set[int] = set()
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            if index not in taken:
+                repairs.append(f"messages[{index}]: a tool result without its call was left out")
+            continue
+        if not message.call_ids:
+            out.append((index, message))
+            continue
+        if "" in message.call_ids or len({*message.call_ids}) < len(message.call_ids):
+            repairs.append(f"messages[{index}]: tool calls with empty or repeated ids were renamed")
+            message, renamed = _with_ids(message, index)
+        else:
+            renamed = message.call_ids
+        out.append((index, message))
+        results = _results(messages, index, taken)
+        for asked, call_id in zip(messages[index].call_ids, renamed, strict=True):
+            found = next((at for at in results if messages[at].answers == asked), None)
+            if found is None:
+                repairs.append(f"messages[{index}]: the call {call_id!r} had no result")
+                out.append((-1, _interrupted(call_id)))
+                continue
+            results.remove(found)
+            taken.add(found)
+            out.append((found, _answering(messages[found], call_id)))
+    return out
+
+
+def _results(messages: Sequence[Message], call_at: int, taken: set[int]) -> list[int]:
+    """Return where results for the calls of `messages[call_at]` may stand, in order.
+
+    They end where a later message asks for one of the same ids again.
+    """
+    asked = {*messages[call_at].call_ids}
+    found: list[int] = []
+    for index in range(call_at + 1, len(messages)):
+        message = messages[index]
+        if asked & {*message.call_ids}:
+            break
+        if message.role == "tool" and message.answers in asked and index not in taken:
+            found.append(index)
+    return found
+
+
+def _with_ids(message: Message, index: int) -> tuple[Message, tuple[str, ...]]:
+    seen: set[str] = set()
+    renamed: list[str] = []
+    for place, call_id in enumerate(message.call_ids):
+        is_good = bool(call_id) and call_id not in seen
+        renamed.append(call_id if is_good else f"call_{index}_{place}")
+        seen.add(call_id)
+    calls = message.raw.get("tool_calls")
+    assert isinstance(calls, list), "only tool_calls can have empty or repeated ids"
+    raw = {
+        **message.raw,
+        "tool_calls": [
+            {**call, "id": call_id} for call, call_id in zip(calls, renamed, strict=True)
+        ],
+    }
+    return replace(message, raw=raw, call_ids=tuple(renamed)), tuple(renamed)
+
+
+def _answering(result: Message, call_id: str) -> Message:
+    if result.answers == call_id:
+        return result
+    return replace(result, raw={**result.raw, "tool_call_id": call_id}, answers=call_id)
+
+
+def _interrupted(call_id: str) -> Message:
+    is_legacy = call_id.startswith(LEGACY_CALL)
+    named = {"name": call_id.removeprefix(LEGACY_CALL)} if is_legacy else {"tool_call_id": call_id}
+    return Message(
+        role="tool",
+        raw={"role": "function" if is_legacy else "tool", **named, "content": INTERRUPTED},
+        text=INTERRUPTED,
+        counted=(INTERRUPTED, call_id),
+        digest=b"",
+        answers=call_id,
+    )
+
+
+def _filled(index: int, message: Message, repairs: list[str]) -> Message:
+    """Return `message`, or one that says it is empty where it says nothing at all."""
+    if message.role == "system" or message.call_ids or message.images or message.opaque:
+        return message
+    if message.text.strip():
+        return message
+    repairs.append(f"messages[{index}]: empty content was marked as empty")
+    filler = EMPTY[message.role]
+    return replace(
+        message,
+        raw={**message.raw, "content": filler},
+        text=filler,
+        counted=(*message.counted, filler),
+    )
