@@ -1,0 +1,57 @@
+"""What all tests share: a run names what it left out, and with `--all` it may leave out nothing.
+
+A test that cannot run everywhere skips with a sentence that says what enables it; these sentences
+are the last lines of a run, so that a green run never claims more than it did.
+"""
+
+import pytest
+
+_LEFT_OUT = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="a skipped test is a failure")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LEFT_OUT] = {}
+
+
+class _Watcher:
+    """Counts skipped tests by reason, those of a whole module included."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._left_out = config.stash[_LEFT_OUT]
+
+    def _count(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            assert isinstance(report.longrepr, tuple)
+            reason = report.longrepr[2].removeprefix("Skipped: ")
+            self._left_out[reason] = self._left_out.get(reason, 0) + 1
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._count(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._count(report)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.pluginmanager.register(_Watcher(session.config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> object:
+    if session.config.getoption("--all") and session.config.stash[_LEFT_OUT]:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    return (yield)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    left_out = config.stash[_LEFT_OUT]
+    for reason, count in sorted(left_out.items()):
+        terminalreporter.write_line(f"left out: {count} x {reason}")
+    if config.getoption("--all") and left_out:
+        terminalreporter.write_line("failed: --all leaves nothing out", red=True)
