@@ -4,6 +4,8 @@ A test that cannot run everywhere skips with a sentence that says what enables i
 are the last lines of a run, so that a green run never claims more than it did.
 """
 
+from pathlib import Path
+
 import pytest
 
 _LEFT_OUT = pytest.StashKey[dict[str, int]]()
@@ -11,6 +13,12 @@ _LEFT_OUT = pytest.StashKey[dict[str, int]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="a skipped test is a failure")
+    parser.addoption(
+        "--data",
+        type=Path,
+        default=None,
+        help="folder with transcripts/*.jsonl for the long replay; default: the small fixture",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
