@@ -74,7 +74,7 @@ def variable(name: str) -> str:
 
 
 def shown(name: str, value: object) -> str:
-    """Return a value for people; credentials inside a URL are left out."""
+    """Return a value in words; of a table, the names of its rows."""
     if name in TABLES:
         assert isinstance(value, dict)
         return ", ".join(value) or "none"
@@ -83,6 +83,21 @@ def shown(name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return without_credentials(str(value)) or "none"
+
+
+def redacted(settings: Settings) -> dict[str, Any]:
+    """Return all settings as plain data, with no credentials in any URL."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return without_credentials(value)
+        if isinstance(value, dict):
+            return {key: clean(inner) for key, inner in value.items()}
+        return value
+
+    plain = clean(msgspec.to_builtins(settings))
+    assert isinstance(plain, dict)
+    return plain
 
 
 def without_credentials(text: str) -> str:
