@@ -155,6 +155,8 @@ class IndexedEvent:
     passages: tuple[Passage, ...]
     vectors: tuple[bytes, ...]
     """float32 little-endian unit rows, one a passage; empty when there is no embedder."""
+    embedder: str = ""
+    """Identity of the embedder that made `vectors`; "" when there are none."""
 
 
 @dataclass(frozen=True, slots=True)
