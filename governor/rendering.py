@@ -33,16 +33,19 @@ _HEADS = {
 MARKERS = (b"<reading_desk", b"<pinned_records")
 """A request body without these bytes holds no block of ours."""
 
+SEPARATOR = "\n\n"
+"""Stands between a block and the words it was put in front of."""
+
 _DANGEROUS = re.compile(
-    r"""<(\\*)(?=/?\s*(?:reading_desk|pinned_records|library_record)\b  # our own frame
+    r"""<(\\*)(?=\s*/?\s*(?:reading_desk|pinned_records|library_record)\b  # our own frame
         |\|[A-Za-z0-9_]{2,40}\|>                # ChatML, Llama 3, Phi
-        |/?(?:start|end)_of_turn>|/?(?:bos|eos|s|SYS)>|<SYS>|</SYS>)""",
+        |/?(?:start|end)_of_turn>|/?(?:bos|eos|s|SYS)>)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _ESCAPED = re.compile(_DANGEROUS.pattern.replace(r"<(\\*)", r"<\\(\\*)"), _DANGEROUS.flags)
-_BLOCK = re.compile(
-    r"<(reading_desk|pinned_records) id=\"([0-9a-f]{16})\">\n(.*?)\n</\1>(?:\n\n)?", re.DOTALL
-)
+_OPENING = re.compile(r'<(reading_desk|pinned_records) id="([0-9a-f]{16})">\n')
+BLOCKS_MAX = 64
+"""Openings looked at in one text: each may cost a scan of the rest, so hostile text is bounded."""
 _RECORD = re.compile(r"<library_record ([^>\n]*)>\n(.*?)\n</library_record>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
 
@@ -92,11 +95,19 @@ def unescaped(text: str) -> str:
 
 def without_blocks(text: str) -> str:
     """Return `text` without the blocks that are signed as ours."""
-
-    def kept(match: re.Match[str]) -> str:
-        return "" if _signature(match[3]) == match[2] else match[0]
-
-    return _BLOCK.sub(kept, text)
+    at = 0
+    for _ in range(BLOCKS_MAX):
+        opening = _OPENING.search(text, at)
+        if opening is None:
+            break
+        closing = f"\n</{opening[1]}>"
+        stop = text.find(closing, opening.end())
+        if stop >= 0 and _signature(text[opening.end() : stop]) == opening[2]:
+            rest = text[stop + len(closing) :]
+            text, at = text[: opening.start()] + rest.removeprefix(SEPARATOR), opening.start()
+        else:
+            at = opening.end()
+    return text
 
 
 def parsed_block(block: str) -> list[Record]:
@@ -118,17 +129,18 @@ def parsed_block(block: str) -> list[Record]:
     return records
 
 
-def shortened_text(text: str, *, kept_chars: int, record_id: str) -> str:
+def shortened_text(text: str, *, kept_chars: int) -> str:
     """Return the head and the tail of `text` around a line that says what was left out.
 
-    The marker names no tool and asks for nothing: the model may have no way to open the record.
+    The marker names no record and asks for nothing: the model may have no way to open it. The
+    swap report names the event that holds the whole text.
     """
     head_chars = kept_chars * 2 // 3
     tail_chars = kept_chars - head_chars
     left_out = len(text) - kept_chars
     marker = (
-        f"\n[... {left_out:,} of {len(text):,} characters left out here to fit the context budget; "
-        f"the whole text is kept as record {record_id} ...]\n"
+        f"\n[... {left_out:,} of {len(text):,} characters were left out here by the gateway, to "
+        "fit the context budget ...]\n"
     )
     return text[:head_chars] + marker + (text[-tail_chars:] if tail_chars else "")
 

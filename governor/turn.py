@@ -1,5 +1,6 @@
 """One request on its way through the governor: what comes in, what is decided. Pure data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -48,6 +49,8 @@ class Policy:
     """When the recent window overflows it is cut down to this share of its room, so that the
     prompt's prefix then stays the same for several turns."""
     recall: Recall = "thread"
+    minimum_relevance: float = 0.05
+    """Records that score lower stay off the desk."""
     is_observe: bool = False
     """Record and report, but send requests out as they came."""
     is_strict_durability: bool = True
@@ -55,6 +58,17 @@ class Policy:
     freshness_timeout_s: float = 5.0
     has_reasoning_of_old_turns: bool = True
     """False: reasoning fields of assistant messages before the last user text are left out."""
+
+
+class Dialect(Protocol):
+    """What the governor needs of a client protocol: to read a stored message, and to make one."""
+
+    def message_of(self, raw: Mapping[str, Any]) -> Message: ...
+
+    def user_message(self, text: str) -> Message:
+        """Return a message of the user's role that holds `text` and is nobody's words."""
+
+    def has_reasoning(self, message: Message) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +90,11 @@ class TurnRequest:
     """The client's own maximum for the reply."""
     policy: Policy
     counter: Counter
+    dialect: "Dialect"
     event_id: str | None = None
     """Caller's id for the newest message."""
+    is_stripped: bool = False
+    """Text of ours was taken out of the client's messages, so they may not go out as they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +143,8 @@ class SwapReport:
     retained: list[str] = field(default_factory=list)
     pinned: list[str] = field(default_factory=list)
     pins_left_out: list[str] = field(default_factory=list)
-    shortened: list[str] = field(default_factory=list)
-    """Events whose tool result was shortened."""
+    shortened: list[int] = field(default_factory=list)
+    """Sequence numbers of events whose tool result was shortened."""
     repaired: list[str] = field(default_factory=list)
     """What was repaired in a broken transcript, a sentence each."""
     prefix_share: float | None = None

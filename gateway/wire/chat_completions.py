@@ -1,0 +1,317 @@
+"""OpenAI's chat completions, between a client's JSON and the governor's messages. Pure.
+
+Decoding keeps the client's own JSON values beside what the governor must know; encoding puts them
+back in the client's order of keys. Nothing that we do not understand is dropped: an unknown part
+is priced from its size, an unknown key is counted and sent on.
+
+Source: OpenAI API reference, "Create chat completion"; `function_call` and role `function` are
+its deprecated first form, which local front ends still send.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from governor.errors import MalformedTranscript
+from governor.identity import identity_digest
+from governor.images import image_of
+from governor.message import Image, Message, Opaque, Role
+from governor.rendering import SEPARATOR, without_blocks
+from governor.transcript import LEGACY_CALL
+from governor.turn import PlannedMessage
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_KNOWN_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal"}
+_UNREAD_KEYS = {"annotations", "audio", "index", "cache_control"}
+"""Not read by a model as text; every other unknown key is counted, to be on the safe side."""
+REASONING_KEYS = frozenset(
+    {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
+)
+_MARKERS = (b"reading_desk", b"pinned_records")
+"""Without their `<`: encoders may write it as an escape."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A decoded request."""
+
+    fields: dict[str, Any]
+    """The client's whole JSON object."""
+    messages: tuple[Message, ...]
+    schemas: tuple[str, ...]
+    model: str
+    is_stream: bool
+    has_usage_chunk: bool
+    """The client asked for `stream_options.include_usage`."""
+    reply_tokens: int | None
+    is_stripped: bool
+    """Text of ours was taken out of it, so that it may not go out as it came."""
+
+
+class MalformedRequest(Exception):
+    """The body is not a chat completions request; `param` names the field."""
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+def decode(body: bytes) -> ChatRequest:
+    """Return the request in `body`.
+
+    Raises:
+        MalformedRequest: not a JSON object, or a field of the wrong type.
+        MalformedTranscript: a message that is none.
+
+    """
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise MalformedRequest(f"the body is not valid JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise MalformedRequest("the body must be a JSON object")
+    raw_messages = fields.get("messages")
+    if not isinstance(raw_messages, list) or not raw_messages:
+        raise MalformedRequest("'messages' must be a non-empty list", param="messages")
+    model = fields.get("model")
+    if not isinstance(model, str):
+        raise MalformedRequest("'model' must be a string", param="model")
+    is_stripped = False
+    if any(marker in body for marker in _MARKERS):
+        stripped = _stripped(raw_messages)
+        is_stripped = stripped != raw_messages
+        raw_messages = stripped
+    options = fields.get("stream_options")
+    return ChatRequest(
+        fields=fields,
+        messages=tuple(
+            _checked_message(index, raw) for index, raw in enumerate(raw_messages)
+        ),
+        schemas=_schemas(fields),
+        model=model,
+        is_stream=fields.get("stream") is True,
+        has_usage_chunk=isinstance(options, dict) and options.get("include_usage") is True,
+        reply_tokens=_reply_tokens(fields),
+        is_stripped=is_stripped,
+    )
+
+
+def encode(request: ChatRequest, plan: Sequence[PlannedMessage]) -> bytes:
+    """Return the body with the planned messages in place of the client's."""
+    return orjson.dumps({**request.fields, "messages": [planned_raw(one) for one in plan]})
+
+
+def planned_raw(planned: PlannedMessage) -> dict[str, Any]:
+    """Return the JSON of one outgoing message."""
+    raw = planned.message.raw
+    if planned.is_without_reasoning:
+        raw = {key: value for key, value in raw.items() if key not in REASONING_KEYS}
+    if planned.replaced is not None:
+        raw = {**raw, "content": planned.replaced}
+    if planned.before:
+        raw = {**raw, "content": _with_text_before(raw.get("content"), planned.before)}
+    return raw
+
+
+def _with_text_before(content: Any, before: str) -> Any:
+    if isinstance(content, list):
+        return [{"type": "text", "text": before}, *content]
+    return f"{before}{SEPARATOR}{content}" if content else before
+
+
+def user_message(text: str) -> Message:
+    """Return a message of the user's role that holds `text` and is nobody's words."""
+    return Message(
+        role="user", raw={"role": "user", "content": text}, text=text, counted=(text,), digest=b""
+    )
+
+
+def message_of(raw: Mapping[str, Any]) -> Message:
+    """Return the governor's view of one message.
+
+    Raises:
+        MalformedTranscript: it is no message; the index is 0.
+
+    """
+    return _checked_message(0, raw)
+
+
+def _checked_message(index: int, raw: Any) -> Message:
+    if not isinstance(raw, dict):
+        raise MalformedTranscript(index, "must be an object")
+    role = raw.get("role")
+    if not isinstance(role, str) or not role:
+        raise MalformedTranscript(index, "'role' must be a string")
+    content = raw.get("content")
+    if content is not None and not isinstance(content, str | list):
+        raise MalformedTranscript(index, "'content' must be a string, a list of parts or null")
+    try:
+        return _message(role, raw, content)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise MalformedTranscript(index, f"cannot be read: {error}") from error
+
+
+def _message(role: str, raw: dict[str, Any], content: str | list[Any] | None) -> Message:
+    parts = _Parts()
+    if isinstance(content, str):
+        parts.texts.append(content)
+    elif content:
+        for part in content:
+            parts.add(part)
+    refusal = raw.get("refusal")
+    if refusal:
+        parts.texts.append(_string(refusal))
+    calls, answers = _calls(raw), _answers(role, raw)
+    words = "\n".join(parts.texts) if len(parts.texts) != 1 else parts.texts[0]
+    spoken = [f"{name}({arguments})" for _, name, arguments in calls]
+    known_role = _ROLES.get(role, "assistant")
+    return Message(
+        role=known_role,
+        raw=raw,
+        text="\n".join(([words] if words else []) + spoken) if spoken else words,
+        counted=(*parts.texts, *_counted_extras(raw, calls, answers)),
+        digest=b""
+        if known_role == "system"
+        else identity_digest(
+            role=known_role, text=words, calls=calls, answers=answers, media=parts.media
+        ),
+        images=tuple(parts.images),
+        opaque=tuple(parts.opaque),
+        call_ids=tuple(call_id for call_id, _, _ in calls),
+        answers=answers,
+    )
+
+
+class _Parts:
+    """What a list of content parts holds, kind by kind."""
+
+    __slots__ = ("images", "media", "opaque", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.images: list[Image] = []
+        self.opaque: list[Opaque] = []
+        self.media: list[str] = []
+
+    def add(self, part: Any) -> None:
+        if isinstance(part, str):
+            self.texts.append(part)
+            return
+        kind = part.get("type")
+        if isinstance(part.get("text"), str):
+            self.texts.append(part["text"])
+        elif isinstance(part.get("refusal"), str):
+            self.texts.append(part["refusal"])
+        elif kind == "image_url":
+            link = part["image_url"]
+            url, detail = (link, "auto") if isinstance(link, str) else (link["url"], link.get("detail"))
+            self.images.append(image_of(url, detail))
+            self.media.append(url)
+        else:
+            data = orjson.dumps(part, option=orjson.OPT_SORT_KEYS)
+            self.opaque.append(Opaque(kind=str(kind), size_bytes=len(data)))
+            self.media.append(data.decode())
+
+
+def _calls(raw: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Return (id, name, arguments) of every call the message makes."""
+    found = []
+    for call in raw.get("tool_calls") or ():
+        # A custom tool's call has `custom` with `input` where a function's has `arguments`.
+        body = call.get("function") or call.get("custom") or {}
+        arguments = body.get("arguments", body.get("input", ""))
+        found.append((_string(call.get("id")), _string(body.get("name")), _string(arguments)))
+    legacy = raw.get("function_call")
+    if legacy:
+        name = _string(legacy.get("name"))
+        found.append((LEGACY_CALL + name, name, _string(legacy.get("arguments"))))
+    return tuple(found)
+
+
+def _answers(role: str, raw: dict[str, Any]) -> str | None:
+    if role == "tool":
+        return _string(raw.get("tool_call_id"))
+    if role == "function":
+        return LEGACY_CALL + _string(raw.get("name"))
+    return None
+
+
+def _counted_extras(
+    raw: dict[str, Any], calls: Sequence[tuple[str, str, str]], answers: str | None
+) -> list[str]:
+    extras = [text for call in calls for text in call if text]
+    if answers:
+        extras.append(answers)
+    if raw.get("name"):
+        extras.append(_string(raw["name"]))
+    for key, value in raw.items():
+        if value and key not in _KNOWN_KEYS and key not in _UNREAD_KEYS:
+            extras.append(_string(value))
+    return extras
+
+
+def _string(value: Any) -> str:
+    """Return a string as it is, nothing as "", anything else as its JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else orjson.dumps(value).decode()
+
+
+def _schemas(fields: dict[str, Any]) -> tuple[str, ...]:
+    """Return what the model reads beside the messages: each tool, and the other schemas."""
+    found: list[str] = []
+    for key in ("tools", "functions"):
+        tools = fields.get(key)
+        if isinstance(tools, list):
+            found.extend(orjson.dumps(tool).decode() for tool in tools)
+    found.extend(
+        orjson.dumps(fields[key]).decode()
+        for key in ("tool_choice", "function_call", "response_format")
+        if isinstance(fields.get(key), dict)
+    )
+    return tuple(found)
+
+
+def _reply_tokens(fields: dict[str, Any]) -> int | None:
+    for key in ("max_completion_tokens", "max_tokens"):
+        value = fields.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _stripped(messages: list[Any]) -> list[Any]:
+    """Return the messages without the text that we put in; one that held nothing else is gone."""
+    kept: list[Any] = []
+    for message in messages:
+        if not isinstance(message, dict) or not message.get("content"):
+            kept.append(message)
+            continue
+        content = message["content"]
+        if isinstance(content, str):
+            content = without_blocks(content)
+        elif isinstance(content, list):
+            content = [part for part in map(_stripped_part, content) if part is not None]
+        if content == message["content"]:
+            kept.append(message)
+        elif content:
+            kept.append({**message, "content": content})
+    return kept
+
+
+def _stripped_part(part: Any) -> Any:
+    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+        return part
+    text = without_blocks(part["text"])
+    if text == part["text"]:
+        return part
+    return {**part, "text": text} if text else None

@@ -1,0 +1,42 @@
+"""How many tokens a prompt may have, and how its parts share them. Pure token arithmetic."""
+
+from dataclasses import dataclass
+
+from governor.turn import Policy
+
+
+def allowed_tokens(policy: Policy, *, reply_tokens: int | None) -> int:
+    """Return the most a prompt may count: the budget, or less where the window is smaller.
+
+    The window has to hold the reply too: what the client asked for at most, else the reserve.
+    """
+    if policy.window_tokens is None:
+        return policy.budget_tokens
+    reserve = policy.reply_reserve_tokens if reply_tokens is None else reply_tokens
+    return max(0, min(policy.budget_tokens, policy.window_tokens - reserve))
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What is left for each optional part after the parts that must be sent."""
+
+    pinned_tokens: int
+    desk_tokens: int
+    window_tokens: int
+
+
+def rooms(policy: Policy, *, left_tokens: int, pinned_tokens: int | None = None) -> Rooms:
+    """Share `left_tokens` among pins, desk and recent window.
+
+    `pinned_tokens`: what the pins really took, once that is known; before, their limit is
+    assumed. The desk takes at most half of what pins leave, so that a small budget still has
+    recent messages.
+    """
+    assert left_tokens >= 0
+    if pinned_tokens is None:
+        pinned_tokens = min(policy.protected_tokens, left_tokens)
+    left = left_tokens - pinned_tokens
+    desk = 0 if policy.recall == "off" else min(policy.desk_tokens, left // 2)
+    shared = Rooms(pinned_tokens, desk, left - desk)
+    assert shared.pinned_tokens + shared.desk_tokens + shared.window_tokens == left_tokens
+    return shared

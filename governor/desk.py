@@ -1,0 +1,178 @@
+"""The reading desk: which of the records found are laid out, and how they read. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from governor.packing import Candidate, pack
+from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from governor.state import DeskEntry
+from library.records import Event, Hit
+
+FRAME = rendered_block(DESK_TAG, ["x"])
+"""An almost empty desk, to price the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """One entry with the event it is from."""
+
+    entry: DeskEntry
+    event: Event
+    score: float
+    reason: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is laid out, best first."""
+
+    laid: tuple[Laid, ...] = ()
+
+    def block(self, thread_no: int) -> str:
+        """Return the block of text: conversations one after the other, each in time order."""
+        return rendered_block(
+            DESK_TAG, [rendered(one, thread_no) for one in _in_reading_order(self.laid)]
+        )
+
+    def without_last(self) -> "Desk":
+        """Return the desk without its lowest-ranked entry."""
+        return Desk(self.laid[:-1])
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.event.id for one in self.laid))
+
+    @property
+    def entries(self) -> tuple[DeskEntry, ...]:
+        return tuple(one.entry for one in self.laid)
+
+
+def lay_out(
+    hits: Sequence[Hit],
+    *,
+    count: Callable[[str], int],
+    room_tokens: int,
+    minimum_relevance: float,
+    thread_no: int,
+    taken_digests: frozenset[bytes],
+) -> Desk:
+    """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
+    room = room_tokens - count(FRAME)
+    chosen: dict[str, Laid] = {}
+    candidates: list[Candidate] = []
+    for hit in hits:
+        if hit.score < minimum_relevance or hit.event.digest in taken_digests:
+            continue
+        laid = _laid(hit)
+        key = f"{laid.entry.seq}:{laid.entry.first}"
+        if key not in chosen:
+            chosen[key] = laid
+            cost = count(rendered(laid, thread_no)) + 1  # The line break between two records.
+            candidates.append(Candidate(key, cost))
+    packing = pack(candidates, budget_tokens=max(room, 0))
+    return Desk(_merged([chosen[one.key] for one in packing.kept]))
+
+
+def laid_again(
+    entries: Iterable[DeskEntry], events: Mapping[int, Event]
+) -> Desk | None:
+    """Return the desk of remembered entries; None when one of its events is gone."""
+    laid = []
+    for entry in entries:
+        event = events.get(entry.seq)
+        if event is None:
+            return None
+        laid.append(Laid(entry, event, 0.0, {}))
+    return Desk(tuple(laid))
+
+
+def rendered(laid: Laid, thread_no: int) -> str:
+    """Return one entry's lines."""
+    event, entry = laid.event, laid.entry
+    return rendered_record(record_of(event, entry, thread_no))
+
+
+def record_of(event: Event, entry: DeskEntry | None, thread_no: int) -> Record:
+    """Return an event, or the part of it that `entry` names, as a record to lay out."""
+    name = event.body.get("name")
+    is_here = event.thread_no == thread_no
+    return Record(
+        id=event.id,
+        at=event.occurred_at,
+        who=f"{event.role} {name}" if isinstance(name, str) and name else event.role,
+        thread="this" if is_here else event.session_id or event.thread_id,
+        text=event.text if entry is None else event.text[entry.start : entry.stop],
+        part="" if entry is None else entry.part,
+    )
+
+
+def swaps(desk: Desk, before_ids: Sequence[str]) -> dict[str, Any]:
+    """Return what came, went and stayed, for the swap report."""
+    now, before = desk.ids, {*before_ids}
+    return {
+        "swapped_in": [
+            {
+                "id": one.event.id,
+                "part": one.entry.part,
+                "score": round(one.score, 4),
+                "reason": {name: round(value, 4) for name, value in one.reason.items()},
+            }
+            for one in desk.laid
+            if one.event.id not in before
+        ],
+        "swapped_out": [one for one in before_ids if one not in now],
+        "retained": [one for one in now if one in before],
+    }
+
+
+def _laid(hit: Hit) -> Laid:
+    passage = hit.passage
+    entry = DeskEntry(
+        seq=passage.seq,
+        first=passage.ordinal,
+        last=passage.ordinal,
+        part_count=passage.part_count,
+        start=passage.start,
+        stop=passage.stop,
+    )
+    return Laid(entry, hit.event, hit.score, hit.signals)
+
+
+def _merged(laid: Sequence[Laid]) -> tuple[Laid, ...]:
+    """Join neighbouring passages of one event; a joined one keeps the better rank."""
+    out: list[Laid] = []
+    for one in laid:
+        for at, other in enumerate(out):
+            joined = _joined(other.entry, one.entry)
+            if joined is not None:
+                out[at] = Laid(joined, other.event, other.score, other.reason)
+                break
+        else:
+            out.append(one)
+    return tuple(out) if len(out) == len(laid) else _merged(out)
+
+
+def _joined(one: DeskEntry, other: DeskEntry) -> DeskEntry | None:
+    if one.seq != other.seq:
+        return None
+    low, high = sorted((one, other), key=lambda entry: entry.first)
+    if low.last + 1 != high.first:
+        return None
+    return DeskEntry(one.seq, low.first, high.last, one.part_count, low.start, high.stop)
+
+
+def _in_reading_order(laid: Sequence[Laid]) -> list[Laid]:
+    began: dict[int, tuple[Any, ...]] = {}
+    for one in laid:
+        at = (one.event.occurred_at, one.event.seq)
+        began[one.event.thread_no] = min(began.get(one.event.thread_no, at), at)
+    return sorted(
+        laid,
+        key=lambda one: (
+            began[one.event.thread_no],
+            one.event.occurred_at,
+            one.event.seq,
+            one.entry.first,
+        ),
+    )

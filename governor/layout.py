@@ -1,0 +1,195 @@
+"""A transcript with its prices, and the prompt that a choice of its parts makes. Pure.
+
+Order of a prompt: system text | pinned | recent window | desk | last user text | open tool loop.
+Pins and desk stand inside user messages, in front of the words: that is legal under every chat
+template, and the desk, which changes, is as near to the end as it can be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from governor.errors import BudgetTooSmall
+from governor.message import Message
+from governor.rendering import SEPARATOR, shortened_text
+from governor.ring import Window
+from governor.transcript import Transcript
+from governor.turn import Counter, Dialect, PlannedMessage, Policy
+
+LEFT_OUT = "[Earlier messages of this conversation were left out to fit the context budget.]"
+"""Stands where a prompt would otherwise begin with the assistant, in a chat without a user."""
+RESULT_KEPT_CHARS_MIN = 200
+"""A result shortened below this says nothing any more: the request is refused instead."""
+CHARS_A_TOKEN_MAX = 12
+"""Longer text than this many characters a token is cut before it is counted; only a saving."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What goes out, and what it counts."""
+
+    plan: tuple[PlannedMessage, ...]
+    costs: tuple[int, ...]
+    fixed_tokens: int
+    """Schemas and the overhead of a prompt; not in `costs`."""
+
+    @property
+    def tokens(self) -> int:
+        return self.fixed_tokens + sum(self.costs)
+
+
+class Layout:
+    """Prices the parts of one transcript and puts chosen parts together."""
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        *,
+        counter: Counter,
+        schemas: tuple[str, ...],
+        policy: Policy,
+        dialect: Dialect,
+    ) -> None:
+        self.transcript = transcript
+        self.last = len(transcript.units) - 1
+        self.schema_tokens = counter.schemas(schemas)
+        self.overhead_tokens = counter.prompt_overhead_tokens
+        self.replaced: dict[int, str] = {}
+        """Message index -> shortened text."""
+        self.count = counter.count
+        self._counter = counter
+        self._policy = policy
+        self._dialect = dialect
+        self._costs: dict[int, int] = {}
+        self.system_tokens = sum(
+            counter.message(message) for message in transcript.messages[: transcript.system_count]
+        )
+
+    # -- prices --------------------------------------------------------------------------------
+    def unit_tokens(self, index: int) -> int:
+        """Return the price of a unit as it came, or as it was shortened."""
+        found = self._costs.get(index)
+        if found is None:
+            unit = self.transcript.units[index]
+            found = self._costs[index] = sum(
+                self._counter.message(
+                    self.transcript.messages[at], replaced=self.replaced.get(at)
+                )
+                for at in range(unit.start, unit.stop)
+            )
+        return found
+
+    def total_tokens(self) -> int:
+        """Return the price of the whole transcript with all that goes with it."""
+        units = sum(self.unit_tokens(index) for index in range(len(self.transcript.units)))
+        return self.fixed_tokens + units
+
+    @property
+    def fixed_tokens(self) -> int:
+        """What is sent whatever is chosen, messages of the units aside."""
+        return self.overhead_tokens + self.schema_tokens + self.system_tokens
+
+    def required(self) -> dict[str, int]:
+        """Return the prices of the parts that must be sent."""
+        question = self.transcript.question
+        return {
+            "system": self.system_tokens,
+            "schemas": self.schema_tokens,
+            "overhead": self.overhead_tokens,
+            "question": self.unit_tokens(question) if question >= 0 else 0,
+            "newest step": self.unit_tokens(self.last) if self.last not in (-1, question) else 0,
+        }
+
+    def left_tokens(self, budget_tokens: int) -> int:
+        """Return what the required parts leave, shortening the newest results if they must be.
+
+        Raises:
+            BudgetTooSmall: they do not fit, even with shortened tool results.
+
+        """
+        parts = self.required()
+        left = budget_tokens - sum(parts.values())
+        if left < 0 and parts["newest step"] and self._shorten(parts["newest step"] + left):
+            parts = self.required()
+            left = budget_tokens - sum(parts.values())
+        if left < 0:
+            raise BudgetTooSmall(
+                needed_tokens=sum(parts.values()), budget_tokens=budget_tokens, parts=parts
+            )
+        return left
+
+    def _shorten(self, room_tokens: int) -> bool:
+        """Shorten the tool results of the newest unit until it fits; tell whether it does."""
+        unit = self.transcript.units[self.last]
+        results = [
+            at
+            for at in range(unit.start, unit.stop)
+            if self.transcript.messages[at].role == "tool"
+        ]
+        chars = room_tokens * CHARS_A_TOKEN_MAX // max(1, len(results))
+        while results and room_tokens > 0 and chars >= RESULT_KEPT_CHARS_MIN:
+            self._costs.pop(self.last, None)
+            for at in results:
+                text = self.transcript.messages[at].text
+                if len(text) > chars:
+                    self.replaced[at] = shortened_text(text, kept_chars=chars)
+            if self.unit_tokens(self.last) <= room_tokens:
+                return True
+            chars = chars * 4 // 5
+        self.replaced.clear()
+        self._costs.pop(self.last, None)
+        return False
+
+    # -- putting together ----------------------------------------------------------------------
+    def compose(self, window: Window, *, pinned: str = "", desk: str = "") -> Prompt:
+        """Return the prompt of the window's units with the blocks where they belong."""
+        transcript = self.transcript
+        chosen = list(range(transcript.system_count))
+        for index, unit in enumerate(transcript.units):
+            if window.holds(index) or index in (transcript.question, self.last):
+                chosen.extend(range(unit.start, unit.stop))
+        before = self._blocks(chosen, pinned=pinned, desk=desk)
+        plan = [
+            PlannedMessage(
+                transcript.messages[at],
+                before=before.get(at, ""),
+                replaced=self.replaced.get(at),
+                is_without_reasoning=self._is_without_reasoning(at),
+            )
+            for at in chosen
+        ]
+        if transcript.question < 0 and (pinned or desk or window.start > 0):
+            words = SEPARATOR.join(part for part in (pinned, desk) if part) or LEFT_OUT
+            made = PlannedMessage(self._dialect.user_message(words))
+            plan.insert(transcript.system_count, made)
+        costs = tuple(
+            self._counter.message(one.message, before=one.before, replaced=one.replaced)
+            for one in plan
+        )
+        return Prompt(tuple(plan), costs, self.overhead_tokens + self.schema_tokens)
+
+    def _blocks(self, chosen: list[int], *, pinned: str, desk: str) -> Mapping[int, str]:
+        """Return what stands in front of which message: pins before the first user message, the
+        desk before the last."""
+        messages = self.transcript.messages
+        of_user = [at for at in chosen if messages[at].role == "user"]
+        if not of_user:
+            return {}
+        if of_user[0] == of_user[-1]:
+            words = SEPARATOR.join(part for part in (pinned, desk) if part)
+            return {of_user[0]: words} if words else {}
+        return {
+            at: words for at, words in ((of_user[0], pinned), (of_user[-1], desk)) if words
+        }
+
+    def _is_without_reasoning(self, at: int) -> bool:
+        if self._policy.has_reasoning_of_old_turns or self.transcript.question < 0:
+            return False
+        is_old = at < self.transcript.units[self.transcript.question].start
+        return is_old and self._dialect.has_reasoning(self.transcript.messages[at])
+
+    def question_message(self) -> Message | None:
+        """Return the last message of the user."""
+        if self.transcript.question < 0:
+            return None
+        unit = self.transcript.unit_messages(self.transcript.question)
+        return next(message for message in reversed(unit) if message.role == "user")

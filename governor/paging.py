@@ -1,0 +1,373 @@
+"""From a transcript that does not fit to a prompt that does: pins, window, desk, in this order.
+
+The driver around the pure parts (layout, ring, desk): it asks the library for pinned events and
+for records, and decides nothing itself that they could decide. The order is what makes the budget
+hold: each part gets a room out of what the parts before it left, and the finished prompt is
+counted once more, whole, before it is let go.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from governor.budget import Rooms, rooms
+from governor.desk import Desk, laid_again, lay_out, record_of
+from governor.layout import Layout, Prompt
+from governor.packing import Candidate, pack
+from governor.rendering import PINNED_TAG, rendered_block, rendered_record
+from governor.ring import Window, place_window
+from governor.state import PromptState
+from governor.turn import Policy
+from library.library import Library
+from library.records import Event, RecordedTurn, SearchQuery
+
+FOCUS_CHARS_MAX = 4_000
+"""A focus is a question; the start and the end of a longer text say what it is about."""
+STEP_CHARS_MAX = 1_000
+"""Of the latest step of a tool loop that goes into the focus."""
+HITS_MAX = 120
+"""More records than a desk of 8,000 tokens can hold."""
+
+
+PINNED_FRAME = rendered_block(PINNED_TAG, ["x"])
+"""An almost empty block, to price the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where one message of the transcript stands in the store."""
+
+    seq: int
+    position: int
+    """On the live path; -1: beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """The finished prompt and what was decided on the way."""
+
+    prompt: Prompt
+    window: Window
+    desk: Desk
+    pinned: tuple[Event, ...]
+    pins_left_out: tuple[Event, ...]
+    parts: dict[str, int]
+    paged_out_count: int
+    """Messages of the transcript that are not in the prompt."""
+    shortened: tuple[int, ...]
+    """Events whose text was shortened."""
+    degraded: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Paging:
+    """One transcript being paged."""
+
+    library: Library
+    layout: Layout
+    policy: Policy
+    budget_tokens: int
+    recorded: RecordedTurn | None
+    """None: the store could not write; then the past is out of reach too."""
+    places: Sequence[Placed | None]
+    """One for each message of the transcript; None: nowhere (system text, repairs)."""
+    state: PromptState | None
+    has_earlier_past: bool
+    """The store knows events of this conversation from before the transcript begins."""
+
+    @property
+    def thread_no(self) -> int:
+        return 0 if self.recorded is None else self.recorded.thread_no
+
+    def needs_records(self) -> bool:
+        """Tell whether there is a past outside the transcript's own newest part."""
+        return (
+            self.has_earlier_past
+            or self.policy.recall == "project"
+            or self.layout.total_tokens() > self.budget_tokens
+        )
+
+    async def paged(self) -> Paged:
+        """Return the prompt.
+
+        Raises:
+            BudgetTooSmall: the parts that must be sent do not fit.
+
+        """
+        left = self.layout.left_tokens(self.budget_tokens)
+        pinned, left_out = await self._pinned(left)
+        block = self._pinned_block(pinned)
+        shared = rooms(self.policy, left_tokens=left, pinned_tokens=self._count(block))
+        window = self._window(shared)
+        units = self._kept(window)
+        seqs = self._seqs(units)
+        pinned = [event for event in pinned if event.seq not in seqs]
+        left_out = [event for event in left_out if event.seq not in seqs]
+        desk, degraded = await self._desk(window, shared, units, pinned)
+        prompt, desk, kept = self._fitted(window, desk, pinned)
+        lost = [event for event in pinned if event not in kept]
+        return Paged(
+            prompt=prompt,
+            window=window,
+            desk=desk,
+            pinned=tuple(kept),
+            pins_left_out=(*left_out, *lost),
+            parts=self._parts(units, desk, kept, prompt),
+            paged_out_count=self._paged_out_count(units),
+            shortened=self._shortened(),
+            degraded=degraded,
+        )
+
+    # -- pins ----------------------------------------------------------------------------------
+    async def _pinned(self, left_tokens: int) -> tuple[list[Event], list[Event]]:
+        """Return the pinned events that fit their room, and those that do not."""
+        required = {
+            place.seq
+            for index in {self.layout.transcript.question, self.layout.last}
+            if index >= 0
+            for place in self._unit_places(index)
+        }
+        pins = () if self.recorded is None else self.recorded.pins
+        wanted = [seq for seq in pins if seq not in required]
+        if not wanted:
+            return [], []
+        events = await self._events(wanted)
+        room = min(self.policy.protected_tokens, left_tokens) - self._count(PINNED_FRAME)
+        candidates = [
+            Candidate(str(event.seq), self._count(self._pinned_record(event)) + 1)
+            for event in events
+        ]
+        packing = pack(candidates, budget_tokens=max(room, 0))
+        kept = {candidate.key for candidate in packing.kept}
+        return (
+            [event for event in events if str(event.seq) in kept],
+            [event for event in events if str(event.seq) not in kept],
+        )
+
+    def _pinned_record(self, event: Event) -> str:
+        return rendered_record(record_of(event, None, self.thread_no))
+
+    def _pinned_block(self, events: Sequence[Event]) -> str:
+        return rendered_block(PINNED_TAG, [self._pinned_record(event) for event in events])
+
+    # -- window --------------------------------------------------------------------------------
+    def _window(self, shared: Rooms) -> Window:
+        optional = self.layout.total_tokens() - sum(self.layout.required().values())
+        if optional <= shared.window_tokens + shared.desk_tokens:
+            return Window(0, None, optional, is_moved=False)
+        return place_window(
+            self.layout.transcript.units,
+            self.layout.unit_tokens,
+            question=self.layout.transcript.question,
+            room_tokens=shared.window_tokens,
+            low_water=self.policy.window_low_water,
+            anchor=self._anchor(),
+        )
+
+    def _anchor(self) -> int | None:
+        """Return the unit at which the last window started, if it is still there."""
+        if self.state is None or self.state.anchor_seq is None:
+            return None
+        for index in range(len(self.layout.transcript.units)):
+            if any(place.seq == self.state.anchor_seq for place in self._unit_places(index)):
+                return index
+        return None
+
+    def _unit_places(self, index: int) -> list[Placed]:
+        unit = self.layout.transcript.units[index]
+        return [place for place in self.places[unit.start : unit.stop] if place is not None]
+
+    def _kept(self, window: Window) -> list[int]:
+        """Return the units that are in the prompt."""
+        always = {self.layout.transcript.question, self.layout.last}
+        count = len(self.layout.transcript.units)
+        return [index for index in range(count) if window.holds(index) or index in always]
+
+    def _seqs(self, units: Sequence[int]) -> set[int]:
+        return {place.seq for index in units for place in self._unit_places(index)}
+
+    # -- desk ----------------------------------------------------------------------------------
+    async def _desk(
+        self, window: Window, shared: Rooms, units: Sequence[int], pinned: Sequence[Event]
+    ) -> tuple[Desk, tuple[str, ...]]:
+        if self.recorded is None:
+            return Desk(), ()
+        has_more = window.start > 0 or self.has_earlier_past or self.policy.recall == "project"
+        room = self._desk_room(window, shared)
+        if self.policy.recall == "off" or not has_more or room <= 0:
+            return Desk(), ()
+        frozen = await self._frozen_desk(window)
+        if frozen is not None:
+            return frozen, ()
+        found = await self.library.search(self._query(self.recorded, window, units, pinned))
+        desk = lay_out(
+            found.hits,
+            count=self._count,
+            room_tokens=room,
+            minimum_relevance=self.policy.minimum_relevance,
+            thread_no=self.thread_no,
+            taken_digests=self._digests(units),
+        )
+        return desk, found.degraded
+
+    def _desk_room(self, window: Window, shared: Rooms) -> int:
+        """Return the desk's room: its own, and what a window short of messages leaves of its own.
+
+        Only up to the low-water mark: the rest is what the window will grow into.
+        """
+        low = int(shared.window_tokens * self.policy.window_low_water)
+        given_back = max(0, low - window.used_tokens) if window.start > 0 else 0
+        free = shared.window_tokens + shared.desk_tokens - window.used_tokens
+        return min(shared.desk_tokens + given_back, free)
+
+    async def _frozen_desk(self, window: Window) -> Desk | None:
+        """Return the last desk while the same question is worked on and the window stands still.
+
+        Within a tool loop a new desk would change the prompt in front of every step taken.
+        """
+        state = self.state
+        question = self.question_seq()
+        if state is None or not state.desk or window.is_moved or question is None:
+            return None
+        if state.question_seq != question or self.layout.last == self.layout.transcript.question:
+            return None
+        seqs = [entry.seq for entry in state.desk]
+        events = await self._events(seqs)
+        return laid_again(state.desk, {event.seq: event for event in events})
+
+    async def _events(self, seqs: Sequence[int]) -> list[Event]:
+        assert self.recorded is not None
+        return await self.library.store.events(seqs, collection_id=self.recorded.collection_id)
+
+    def question_seq(self) -> int | None:
+        """Return the event of the last user message."""
+        index = self.layout.transcript.question
+        places = self._unit_places(index) if index >= 0 else []
+        return places[-1].seq if places else None
+
+    def anchor_seq(self, window: Window) -> int | None:
+        """Return the event at which the window starts; None when nothing was paged out."""
+        if window.start == 0:
+            return None
+        places = self._unit_places(window.start)
+        return places[0].seq if places else None
+
+    def _query(
+        self,
+        recorded: RecordedTurn,
+        window: Window,
+        units: Sequence[int],
+        pinned: Sequence[Event],
+    ) -> SearchQuery:
+        run = [place for place in self.places[self._run_start(window) :] if place is not None]
+        positions = [place.position for place in run if place.position >= 0]
+        end = recorded.path[-1].upto + 1 if recorded.path else 0
+        before = min(positions, default=end)
+        outside = {
+            place.seq
+            for index in units
+            for place in self._unit_places(index)
+            if place.position < before
+        }
+        outside |= {event.seq for event in pinned}
+        return SearchQuery(
+            collection_id=recorded.collection_id,
+            text=self._focus(),
+            scope="project" if self.policy.recall == "project" else "thread",
+            thread_no=self.thread_no,
+            path=recorded.path,
+            before_position=before,
+            exclude_seqs=frozenset(outside),
+            limit=HITS_MAX,
+        )
+
+    def _run_start(self, window: Window) -> int:
+        """Return the first message of the run of units up to the newest."""
+        if not self.layout.transcript.units:
+            return len(self.places)
+        return self.layout.transcript.units[window.start].start
+
+    def _focus(self) -> str:
+        """Return what to look for: the question, and within a tool loop the latest step too."""
+        question = self.layout.question_message()
+        words = _ends(question.text, FOCUS_CHARS_MAX) if question is not None else ""
+        if self.layout.last == self.layout.transcript.question:
+            return words
+        step = "\n".join(
+            message.text for message in self.layout.transcript.unit_messages(self.layout.last)
+        )
+        return f"{words}\n{_ends(step, STEP_CHARS_MAX)}".strip()
+
+    def _digests(self, units: Sequence[int]) -> frozenset[bytes]:
+        return frozenset(
+            message.digest
+            for index in units
+            for message in self.layout.transcript.unit_messages(index)
+        )
+
+    def _paged_out_count(self, units: Sequence[int]) -> int:
+        kept = {*units}
+        return sum(
+            unit.stop - unit.start
+            for index, unit in enumerate(self.layout.transcript.units)
+            if index not in kept
+        )
+
+    def _shortened(self) -> tuple[int, ...]:
+        places = (self.places[at] for at in self.layout.replaced)
+        return tuple(place.seq for place in places if place is not None)
+
+    # -- the last count ------------------------------------------------------------------------
+    def _fitted(
+        self, window: Window, desk: Desk, pinned: Sequence[Event]
+    ) -> tuple[Prompt, Desk, list[Event]]:
+        """Return the prompt, less what has to go so that its exact count is within the budget.
+
+        Parts are priced one by one and a tokenizer may join text across their borders either way,
+        so that a full prompt can count a few tokens more than the sum.
+        """
+        kept = list(pinned)
+        while True:
+            prompt = self.layout.compose(
+                window, pinned=self._pinned_block(kept), desk=desk.block(self.thread_no)
+            )
+            if prompt.tokens <= self.budget_tokens:
+                return prompt, desk, kept
+            if desk.laid:
+                desk = desk.without_last()
+            elif kept:
+                kept.pop()
+            else:
+                raise AssertionError(f"{prompt.tokens} > {self.budget_tokens} without pins and desk")
+
+    def _parts(
+        self, units: Sequence[int], desk: Desk, pinned: Sequence[Event], prompt: Prompt
+    ) -> dict[str, int]:
+        required = self.layout.required()
+        question = self.layout.transcript.question
+        loop = sum(
+            self.layout.unit_tokens(index)
+            for index in units
+            if index > question >= 0
+        )
+        desk_tokens = self._count(desk.block(self.thread_no)) if desk.laid else 0
+        pinned_tokens = self._count(self._pinned_block(pinned)) if pinned else 0
+        parts = {
+            "system": required["system"],
+            "schemas": required["schemas"],
+            "overhead": required["overhead"],
+            "pinned": pinned_tokens,
+            "desk": desk_tokens,
+            "question": required["question"],
+            "loop": loop,
+        }
+        parts["window"] = max(0, prompt.tokens - sum(parts.values()))
+        return parts
+
+    def _count(self, text: str) -> int:
+        return self.layout.count(text) if text else 0
+
+
+def _ends(text: str, chars: int) -> str:
+    if len(text) <= chars:
+        return text
+    return f"{text[: chars // 2]}\n{text[-chars // 2 :]}"

@@ -1,0 +1,98 @@
+"""What one turn leaves for the next: where the window began, what lay on the desk, what was sent.
+
+Pure. It is stored with the thread, so that another worker, or this one after a restart, goes on
+as if nothing had happened: equal store, equal request, equal bytes.
+"""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgspec
+
+from governor.turn import PlannedMessage
+
+TRACE_MESSAGES_MAX = 1_024
+"""Messages of the last prompt that are remembered to measure the shared prefix: about 25 kB."""
+
+
+class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
+    """Passages `first..last` of event `seq`, `event.text[start:stop]`, on the desk."""
+
+    seq: int
+    first: int
+    last: int
+    part_count: int
+    start: int
+    stop: int
+
+    @property
+    def part(self) -> str:
+        if self.part_count == 1 or (self.first == 0 and self.last == self.part_count - 1):
+            return ""
+        span = str(self.first + 1) if self.first == self.last else f"{self.first + 1}-{self.last + 1}"
+        return f"{span} of {self.part_count}"
+
+
+class PromptState(msgspec.Struct, frozen=True, kw_only=True):
+    """The last prompt of a thread."""
+
+    anchor_seq: int | None = None
+    """Event at which the window started; None when nothing was paged."""
+    question_seq: int | None = None
+    desk: tuple[DeskEntry, ...] = ()
+    desk_ids: tuple[str, ...] = ()
+    trace: tuple[tuple[int, int], ...] = ()
+    """(key, tokens) of each message sent, from the start; the first stands for the schemas."""
+
+
+_DECODER = msgspec.json.Decoder(PromptState)
+
+
+def dumped(state: PromptState) -> bytes:
+    return msgspec.json.encode(state)
+
+
+def loaded(data: bytes | None) -> PromptState | None:
+    """Return the state in `data`; None when there is none, or it was left by another version."""
+    if data is None:
+        return None
+    try:
+        return _DECODER.decode(data)
+    except msgspec.DecodeError:
+        return None
+
+
+def traced(
+    plan: tuple[PlannedMessage, ...], costs: tuple[int, ...], *, schemas: tuple[str, ...],
+    schema_tokens: int,
+) -> tuple[tuple[int, int], ...]:
+    """Return the trace of a prompt, of at most `TRACE_MESSAGES_MAX` messages."""
+    found = [(_key("".join(schemas).encode("utf-8", "surrogatepass")), schema_tokens)]
+    for planned, cost in zip(plan[:TRACE_MESSAGES_MAX], costs, strict=False):
+        found.append((_planned_key(planned), cost))
+    return tuple(found)
+
+
+def prefix_share(
+    before: tuple[tuple[int, int], ...], now: tuple[tuple[int, int], ...], *, prompt_tokens: int
+) -> float:
+    """Return the share of the prompt's tokens that its start has in common with the last one."""
+    shared = 0
+    for old, new in zip(before, now, strict=False):
+        if old[0] != new[0]:
+            break
+        shared += new[1]
+    return round(min(1.0, shared / prompt_tokens), 4) if prompt_tokens else 0.0
+
+
+def _planned_key(planned: PlannedMessage) -> int:
+    message = planned.message
+    identity = message.digest or message.text.encode("utf-8", "surrogatepass")
+    if not planned.before and planned.replaced is None:
+        return _key(identity)
+    changed = f"{planned.before}\0{planned.replaced}".encode("utf-8", "surrogatepass")
+    return _key(identity + changed)
+
+
+def _key(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=7).digest(), "big")
