@@ -1,0 +1,84 @@
+"""Who listens on a port: the difference between "address in use" and knowing what to stop."""
+
+import http.client
+import socket
+from pathlib import Path
+
+ASK_TIMEOUT_S = 0.5
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the address.
+
+    Raises:
+        OSError: it is taken, or not an address of this machine.
+
+    """
+    family, _, _, _, address = socket.getaddrinfo(
+        host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
+            # On Windows, SO_REUSEADDR would let two programs listen on one port.
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def is_free(host: str, port: int) -> bool:
+    try:
+        bound_socket(host, port).close()
+    except OSError:
+        return False
+    return True
+
+
+def occupant(host: str, port: int) -> str:
+    """Return who holds a port, as well as can be told."""
+    process = _process_on(port)
+    if _is_gateway(host, port):
+        return "another gateway of the Library of Context" + (f" ({process})" if process else "")
+    return process or "another program"
+
+
+def _is_gateway(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", "/library/status")
+        reply = connection.getresponse()
+        reply.read(1_000_000)
+        return any(name.lower().startswith("x-library-") for name in reply.headers)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _process_on(port: int) -> str | None:
+    """Return "NAME, process N" from Linux's /proc; None elsewhere, or if it may not be seen."""
+    wanted = f":{port:04X}"
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        rows = [line.split() for line in lines]
+        inodes |= {
+            f"socket:[{row[9]}]" for row in rows if row[1].endswith(wanted) and row[3] == "0A"
+        }
+    for link in Path("/proc").glob("[0-9]*/fd/*") if inodes else ():
+        try:
+            if str(link.readlink()) in inodes:
+                pid = link.parts[2]
+                name = Path("/proc", pid, "comm").read_text(encoding="utf-8").strip()
+                return f"{name}, process {pid}"
+        except OSError:
+            continue  # The process ended, or is another user's.
+    return None

@@ -1,0 +1,77 @@
+"""Runs an ASGI app on a socket until it is told to stop. The one module that knows uvicorn."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+
+SETTLE_TIMEOUT_S = 5.0
+"""For exchanges that were cut at the end of the grace to commit what they had."""
+
+BACKLOG_CONNECTIONS = 2_048
+"""uvicorn's own number: far above `max_inflight_requests`, so that the answer is a 429."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which ends normally on a signal: stopping a gateway is no failure.
+
+    The original raises the signal again once it has shut down, before our own clean-up could run.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, takes_signals: bool = True) -> None:
+        super().__init__(config)
+        self._takes_signals = takes_signals
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return super().capture_signals() if self._takes_signals else nullcontext()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+
+def server_for(app: Starlette, *, grace_s: float) -> Server:
+    return Server(
+        uvicorn.Config(
+            app,
+            lifespan="off",  # Ours is entered by `run`, where its errors can be told to the user.
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=grace_s,  # type: ignore[arg-type]  # only awaited on
+            timeout_keep_alive=75,  # Longer than the clients' pools keep a connection.
+        )
+    )
+
+
+async def serve(
+    app: Starlette, listener: socket.socket, *, grace_s: float, on_ready: Callable[[], None]
+) -> None:
+    """Serve until a signal, then let exchanges end within `grace_s`, cut the rest, and close.
+
+    Raises:
+        LibraryError: the database cannot be used.
+
+    """
+    server = server_for(app, grace_s=grace_s)
+    async with app.router.lifespan_context(app):
+        listener.listen(BACKLOG_CONNECTIONS)
+        on_ready()  # From here on a connection waits in the backlog, and is not refused.
+        await server.serve(sockets=[listener])
+        if cut := [*server.server_state.tasks]:
+            await asyncio.wait(cut, timeout=SETTLE_TIMEOUT_S)
+
+
+def run(
+    app: Starlette, listener: socket.socket, *, grace_s: float, on_ready: Callable[[], None]
+) -> None:
+    """Run `serve` on the fastest event loop there is here."""
+    loop_factory = uvicorn.Config(app).get_loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(serve(app, listener, grace_s=grace_s, on_ready=on_ready))
