@@ -1,0 +1,66 @@
+"""gateway/cli/swap_report.py: a report reads well, and any report can be read."""
+
+import dataclasses
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.cli.swap_report import lines
+from governor.turn import SwapReport
+
+
+def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
+    report = SwapReport(
+        turn_id="t1",
+        thread_id="th1",
+        matched_by="content",
+        model="gpt-4o-mini",
+        upstream="openai",
+        tokenizer="o200k",
+        is_exact=True,
+        is_paged=True,
+        budget_tokens=8_000,
+        prompt_tokens=4_000,
+        client_tokens=41_000,
+        parts={"system": 20, "desk": 1_900, "pinned": 0},
+        messages_in=120,
+        messages_out=30,
+        paged_out_count=90,
+        swapped_in=[{"id": "e1", "tokens": 40, "score": 0.8312, "reason": {"lexical": 0.6}}],
+        swapped_out=["e2", "e3"],
+        retained=["e4"],
+        pins_left_out=["e5"],
+        prefix_share=0.915,
+        steps_ms={"record": 1.25, "search": 3.0},
+        reply_tokens=12,
+        finish_reason="stop",
+        state="done",
+        degraded=["embedder"],
+    )
+    assert lines(dataclasses.asdict(report)) == [
+        "turn t1 · done",
+        "  thread    th1 · matched by content",
+        "  model     gpt-4o-mini · via openai · o200k (exact)",
+        "  sent      4,000 of 8,000 tokens [###############...............]",
+        "            system 20, desk 1,900",
+        "  client    41,000 tokens in 120 messages; 30 went out, 90 paged out",
+        "  in        e1 · 40 tokens · score 0.83 · (lexical 0.60)",
+        "  out       e2, e3",
+        "  kept      e4",
+        "  no room   e5 (pinned)",
+        "  prefix    92% of the prompt continues the last one",
+        "  reply     12 tokens · stop",
+        "  time      4.2 ms (record 1.2, search 3.0)",
+        "  degraded  embedder",
+    ]
+
+
+def test_a_turn_that_fits_says_so() -> None:
+    report = SwapReport(turn_id="t", messages_in=2, client_tokens=9, budget_tokens=10)
+    assert "  client    9 tokens in 2 messages; all went out" in lines(dataclasses.asdict(report))
+
+
+@given(st.sets(st.sampled_from([field.name for field in dataclasses.fields(SwapReport)])))
+def test_a_report_of_another_version_is_read_as_far_as_it_goes(missing: set[str]) -> None:
+    report = dataclasses.asdict(SwapReport(turn_id="t", budget_tokens=1, messages_in=1))
+    assert lines({name: value for name, value in report.items() if name not in missing})
