@@ -1,0 +1,257 @@
+"""Server-sent events, read from raw bytes while they are relayed. Pure.
+
+The relay forwards bytes, not events: what an upstream wrote reaches the client as it was written.
+So the reader does two things at once. It tells which events the bytes complete, for the record;
+and it tells which bytes may be forwarded now. All of them may, but for two:
+
+* the event `[DONE]` and what follows it, kept until the reply is committed (DESIGN 1.5);
+* an event that starts like an error, kept until it is complete, because an overflow error is
+  rewritten (CASES B5) and half of one cannot be.
+
+A line that may still become one of these is kept until it shows its face, which is a matter of a
+dozen bytes. Everything is decided by the bytes alone: any split of them gives the same events and,
+in the end, the same output.
+
+Source: WHATWG HTML, "Server-sent events", 9.2.6; where clients are more lenient than it (an event
+that the end of the body completes, space around `[DONE]`), so is this.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+_DONE = b"[DONE]"
+_ERROR_STARTS = (
+    b'{"error"',
+    b'{ "error"',
+    b'{"object":"error"',
+    b'{"object": "error"',
+    b'{"type":"error"',
+    b'{"type": "error"',
+)
+_STARTS = (_DONE, *_ERROR_STARTS)
+_BOM = b"\xef\xbb\xbf"
+_FACE_BYTES = 64
+"""A line shows what it is within so many bytes."""
+
+
+class SseEvent(NamedTuple):
+    """One complete event that has data."""
+
+    data: bytes
+    name: bytes = b""
+
+
+class Fed(NamedTuple):
+    """What some more bytes brought."""
+
+    ready: bytes
+    """To be forwarded now."""
+    events: list[SseEvent]
+    """Complete with these bytes; `[DONE]` is not among them."""
+
+
+class SseReader:
+    """Reads one body. Its memory is bounded by one event of `max_event_bytes`."""
+
+    __slots__ = (
+        "_data",
+        "_event_bytes",
+        "_has_data",
+        "_is_after_cr",
+        "_is_done_closed",
+        "_is_error",
+        "_is_first_line",
+        "_is_line_kept",
+        "_kept",
+        "_line",
+        "_max_event_bytes",
+        "_name",
+        "_rewrite",
+        "has_done",
+        "is_terminal",
+        "oversized_count",
+    )
+
+    def __init__(
+        self, *, max_event_bytes: int, rewrite: Callable[[bytes], bytes | None] | None = None
+    ) -> None:
+        """`rewrite` may replace the data of an event that starts like an error; None keeps it."""
+        self._max_event_bytes = max_event_bytes
+        self._rewrite = rewrite
+        self._kept = bytearray()
+        self._line = bytearray()
+        """The line that has not ended, or b":" (a comment) where its event is oversized."""
+        self._is_line_kept = True
+        """Nothing of that line was forwarded."""
+        self._is_first_line = True
+        self._is_after_cr = False
+        self._event_bytes = 0
+        self._data: list[bytes] = []
+        self._has_data = False
+        self._name = b""
+        self._is_error = False
+        self._is_done_closed = False
+        self.has_done = False
+        """A `[DONE]` line was read: it and what follows are kept."""
+        self.is_terminal = False
+        """The `[DONE]` event is complete."""
+        self.oversized_count = 0
+        """Events left out because they passed the bound; their bytes were forwarded."""
+
+    def feed(self, chunk: bytes) -> Fed:
+        """Take the next bytes of the body, cut anywhere."""
+        if chunk.endswith(b"\n\n") and self._is_between_events() and b"\r" not in chunk:
+            events = self._plain_events(chunk)
+            if events is not None:
+                return Fed(chunk, events)
+        events, ready = [], bytearray()
+        if self._is_after_cr and chunk:
+            self._is_after_cr = False
+            if chunk.startswith(b"\n"):
+                (self._kept if self._kept else ready).append(10)
+                chunk = chunk[1:]
+        for line in chunk.splitlines(keepends=True):
+            if line.endswith((b"\n", b"\r")):
+                self._end_line(line, events, ready)
+            else:
+                self._extend_line(line, ready)
+        self._is_after_cr = self._is_after_cr or chunk.endswith(b"\r")
+        # A lone CR may be the first half of a line's end.
+        is_closed = self._is_done_closed and not chunk.endswith(b"\r")
+        self.is_terminal = is_closed or (self.has_done and len(self._kept) > self._max_event_bytes)
+        return Fed(bytes(ready), events)
+
+    def finish(self) -> Fed:
+        """Take the end of the body, which completes whatever was begun."""
+        events: list[SseEvent] = []
+        ready = bytearray()
+        if self._line:
+            self._end_line(b"", events, ready)
+        if self.has_done:
+            self.is_terminal = True
+        else:
+            self._end_event(events)
+            ready += self.take_kept()
+        return Fed(bytes(ready), events)
+
+    def take_kept(self) -> bytes:
+        """Return what was kept, `[DONE]` and all, and keep it no longer."""
+        kept = bytes(self._kept)
+        self._kept.clear()
+        return kept
+
+    def _is_between_events(self) -> bool:
+        return not (
+            self._line
+            or self._event_bytes
+            or self._kept
+            or self._is_after_cr
+            or self._is_first_line
+        )
+
+    def _plain_events(self, chunk: bytes) -> list[SseEvent] | None:
+        """Return the events of a chunk of whole one-line events; None: it must be read by lines.
+
+        Most chunks are so; this makes them cost a few microseconds.
+        """
+        events = []
+        for block in chunk[:-2].split(b"\n\n"):
+            data = block[6:]
+            if (
+                not block.startswith(b"data: ")
+                or b"\n" in data
+                or len(block) > self._max_event_bytes
+                or data.startswith((b" ", b"\t", *_STARTS))
+            ):
+                return None
+            events.append(SseEvent(data))
+        return events
+
+    def _count(self, size_bytes: int) -> bool:
+        """Count bytes of the event; tell whether it is still within the bound."""
+        self._event_bytes += size_bytes
+        if self._event_bytes <= self._max_event_bytes:
+            return True
+        self._data.clear()
+        self._is_error = False
+        return False
+
+    def _extend_line(self, part: bytes, ready: bytearray) -> None:
+        """Take a part of a line whose end has not come."""
+        self._kept += part
+        if not self._count(len(part)):
+            self._line[:] = b":"
+            self._is_line_kept = False
+        else:
+            self._line += part
+        if self._is_line_kept and not self._may_be_special():
+            self._is_line_kept = False
+        self._forward(ready)
+
+    def _may_be_special(self) -> bool:
+        line = bytes(self._line[:_FACE_BYTES])
+        if self._is_first_line:
+            if _BOM.startswith(line):
+                return True
+            line = line.removeprefix(_BOM)
+        if not line.startswith(b"data:"):
+            return b"data:".startswith(line)
+        value = line[5:].lstrip()
+        return value.startswith(_STARTS) or any(start.startswith(value) for start in _STARTS)
+
+    def _forward(self, ready: bytearray) -> None:
+        """Let go of what is kept, unless there is a reason to keep it."""
+        is_undecided = self._line and self._is_line_kept
+        if not (self.has_done or self._is_error or is_undecided):
+            ready += self._kept
+            self._kept.clear()
+
+    def _end_line(self, last: bytes, events: list[SseEvent], ready: bytearray) -> None:
+        """Take the last part of a line with its end (b"": the end of the body)."""
+        content = last.rstrip(b"\r\n")
+        self._kept += last
+        if self._count(len(content)):
+            line = bytes(self._line) + content
+        else:
+            line = b":" if self._line or content else b""
+        self._line.clear()
+        self._is_line_kept = True
+        if self._is_first_line:
+            line = line.removeprefix(_BOM)
+            self._is_first_line = False
+        if line:
+            self._take_field(line)
+        elif not self.has_done:
+            self._end_event(events)
+        else:
+            self._is_done_closed = True
+        self._forward(ready)
+
+    def _take_field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"event":
+            self._name = value
+        elif name == b"data":
+            start = value[:_FACE_BYTES].lstrip()
+            if not self._has_data:
+                self.has_done = self.has_done or start.startswith(_DONE)
+                self._is_error = start.startswith(_ERROR_STARTS)
+            self._has_data = True
+            self._data.append(value)
+
+    def _end_event(self, events: list[SseEvent]) -> None:
+        if self._event_bytes > self._max_event_bytes:
+            self.oversized_count += 1
+        elif self._has_data:
+            data = b"\n".join(self._data)
+            replaced = self._rewrite(data) if self._is_error and self._rewrite else None
+            if replaced is not None:
+                data = replaced
+                self._kept[:] = b"data: " + data + b"\n\n"
+            events.append(SseEvent(data, self._name))
+        self._event_bytes = 0
+        self._data = []
+        self._has_data = False
+        self._name = b""
+        self._is_error = False
