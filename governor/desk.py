@@ -74,9 +74,7 @@ def lay_out(
     return Desk(_merged([chosen[one.key] for one in packing.kept]))
 
 
-def laid_again(
-    entries: Iterable[DeskEntry], events: Mapping[int, Event]
-) -> Desk | None:
+def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Desk | None:
     """Return the desk of remembered entries; None when one of its events is gone."""
     laid = []
     for entry in entries:

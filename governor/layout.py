@@ -71,9 +71,7 @@ class Layout:
         if found is None:
             unit = self.transcript.units[index]
             found = self._costs[index] = sum(
-                self._counter.message(
-                    self.transcript.messages[at], replaced=self.replaced.get(at)
-                )
+                self._counter.message(self.transcript.messages[at], replaced=self.replaced.get(at))
                 for at in range(unit.start, unit.stop)
             )
         return found
@@ -121,9 +119,7 @@ class Layout:
         """Shorten the tool results of the newest unit until it fits; tell whether it does."""
         unit = self.transcript.units[self.last]
         results = [
-            at
-            for at in range(unit.start, unit.stop)
-            if self.transcript.messages[at].role == "tool"
+            at for at in range(unit.start, unit.stop) if self.transcript.messages[at].role == "tool"
         ]
         chars = room_tokens * CHARS_A_TOKEN_MAX // max(1, len(results))
         while results and room_tokens > 0 and chars >= RESULT_KEPT_CHARS_MIN:
@@ -177,9 +173,7 @@ class Layout:
         if of_user[0] == of_user[-1]:
             words = SEPARATOR.join(part for part in (pinned, desk) if part)
             return {of_user[0]: words} if words else {}
-        return {
-            at: words for at, words in ((of_user[0], pinned), (of_user[-1], desk)) if words
-        }
+        return {at: words for at, words in ((of_user[0], pinned), (of_user[-1], desk)) if words}
 
     def _is_without_reasoning(self, at: int) -> bool:
         if self._policy.has_reasoning_of_old_turns or self.transcript.question < 0:

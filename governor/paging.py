@@ -337,18 +337,16 @@ class Paging:
             elif kept:
                 kept.pop()
             else:
-                raise AssertionError(f"{prompt.tokens} > {self.budget_tokens} without pins and desk")
+                raise AssertionError(
+                    f"{prompt.tokens} > {self.budget_tokens} without pins and desk"
+                )
 
     def _parts(
         self, units: Sequence[int], desk: Desk, pinned: Sequence[Event], prompt: Prompt
     ) -> dict[str, int]:
         required = self.layout.required()
         question = self.layout.transcript.question
-        loop = sum(
-            self.layout.unit_tokens(index)
-            for index in units
-            if index > question >= 0
-        )
+        loop = sum(self.layout.unit_tokens(index) for index in units if index > question >= 0)
         desk_tokens = self._count(desk.block(self.thread_no)) if desk.laid else 0
         pinned_tokens = self._count(self._pinned_block(pinned)) if pinned else 0
         parts = {

@@ -147,7 +147,9 @@ def shortened_text(text: str, *, kept_chars: int) -> str:
 
 def _signature(inner: str) -> str:
     # White space is left out, so that a client that re-wraps lines does not make our text its own.
-    return blake2b("".join(inner.split()).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(
+        "".join(inner.split()).encode("utf-8", "surrogatepass"), digest_size=8
+    ).hexdigest()
 
 
 def _attribute(value: str) -> str:

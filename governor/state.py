@@ -4,7 +4,6 @@ Pure. It is stored with the thread, so that another worker, or this one after a 
 as if nothing had happened: equal store, equal request, equal bytes.
 """
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import msgspec
@@ -29,7 +28,9 @@ class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
     def part(self) -> str:
         if self.part_count == 1 or (self.first == 0 and self.last == self.part_count - 1):
             return ""
-        span = str(self.first + 1) if self.first == self.last else f"{self.first + 1}-{self.last + 1}"
+        span = (
+            str(self.first + 1) if self.first == self.last else f"{self.first + 1}-{self.last + 1}"
+        )
         return f"{span} of {self.part_count}"
 
 
@@ -63,7 +64,10 @@ def loaded(data: bytes | None) -> PromptState | None:
 
 
 def traced(
-    plan: tuple[PlannedMessage, ...], costs: tuple[int, ...], *, schemas: tuple[str, ...],
+    plan: tuple[PlannedMessage, ...],
+    costs: tuple[int, ...],
+    *,
+    schemas: tuple[str, ...],
     schema_tokens: int,
 ) -> tuple[tuple[int, int], ...]:
     """Return the trace of a prompt, of at most `TRACE_MESSAGES_MAX` messages."""

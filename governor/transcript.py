@@ -116,9 +116,7 @@ def _is_paired(messages: Sequence[Message]) -> bool:
     return not open_ids
 
 
-def _repaired_pairs(
-    messages: Sequence[Message], repairs: list[str]
-) -> list[tuple[int, Message]]:
+def _repaired_pairs(messages: Sequence[Message], repairs: list[str]) -> list[tuple[int, Message]]:
     """Put every result behind its call, make the missing ones, leave out those without a call."""
     out: list[tuple[int, Message]] = []
     taken: set[int] = set()

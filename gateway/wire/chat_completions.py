@@ -93,9 +93,7 @@ def decode(body: bytes) -> ChatRequest:
     options = fields.get("stream_options")
     return ChatRequest(
         fields=fields,
-        messages=tuple(
-            _checked_message(index, raw) for index, raw in enumerate(raw_messages)
-        ),
+        messages=tuple(_checked_message(index, raw) for index, raw in enumerate(raw_messages)),
         schemas=_schemas(fields),
         model=model,
         is_stream=fields.get("stream") is True,
@@ -156,7 +154,7 @@ def _checked_message(index: int, raw: Any) -> Message:
         raise MalformedTranscript(index, "'content' must be a string, a list of parts or null")
     try:
         return _message(role, raw, content)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise MalformedTranscript(index, f"cannot be read: {error}") from error
 
 
@@ -213,7 +211,9 @@ class _Parts:
             self.texts.append(part["refusal"])
         elif kind == "image_url":
             link = part["image_url"]
-            url, detail = (link, "auto") if isinstance(link, str) else (link["url"], link.get("detail"))
+            url, detail = (
+                (link, "auto") if isinstance(link, str) else (link["url"], link.get("detail"))
+            )
             self.images.append(image_of(url, detail))
             self.media.append(url)
         else:

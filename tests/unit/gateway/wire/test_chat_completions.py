@@ -1,0 +1,194 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.chat_completions import (
+    MalformedRequest,
+    decode,
+    encode,
+    message_of,
+    planned_raw,
+    user_message,
+)
+from governor.errors import MalformedTranscript
+from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from governor.turn import PlannedMessage
+from tests.unit.governor.test_rendering import AT
+
+DESK = rendered_block(DESK_TAG, [rendered_record(Record("e1", AT, "user", "this", "A fact."))])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+
+
+def body(*messages: Any, **fields: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": list(messages), **fields}).encode()
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=6), json_values), st.text(max_size=8))
+def test_what_is_not_understood_is_kept(extra: dict[str, Any], text: str) -> None:
+    """CASES E5 (litellm#10791, #6516; bifrost#3139), A7 (Memori#434)."""
+    message = {**extra, "role": "user", "content": text}
+    fields = {**extra, "model": "m", "messages": [message]}
+    request = decode(json.dumps(fields).encode())
+    plan = [PlannedMessage(one) for one in request.messages]
+    assert json.loads(encode(request, plan)) == fields
+
+
+@pytest.mark.parametrize(
+    ("data", "param"),
+    [
+        (b"", None),
+        (b"{", None),
+        (b"[]", None),
+        (b'{"model": "m"}', "messages"),
+        (b'{"model": "m", "messages": []}', "messages"),
+        (b'{"model": "m", "messages": "hi"}', "messages"),
+        (b'{"messages": [{"role": "user", "content": "hi"}]}', "model"),
+        (b'{"model": 1, "messages": [{"role": "user", "content": "hi"}]}', "model"),
+        (b'\xff{"model": "m"}', None),
+    ],
+)
+def test_a_body_that_is_no_request_is_refused(data: bytes, param: str | None) -> None:
+    with pytest.raises(MalformedRequest) as caught:
+        decode(data)
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "hi",
+        {},
+        {"role": 1},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": [5]},
+        {"role": "user", "content": [{"type": "image_url"}]},
+        {"role": "assistant", "tool_calls": [5]},
+        {"role": "assistant", "tool_calls": 5},
+        {"role": "assistant", "function_call": "f"},
+    ],
+)
+def test_a_message_that_is_none_is_named_by_its_index(message: Any) -> None:
+    with pytest.raises(MalformedTranscript) as caught:
+        decode(body({"role": "user", "content": "hi"}, message))
+    assert caught.value.index == 1
+
+
+def test_parts_are_read_kind_by_kind() -> None:
+    """CASES A13 (litellm#16567), B1 (open-interpreter#293, litellm#39910)."""
+    parts = [
+        {"type": "text", "text": "Look:"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        {"type": "file", "file": {"file_id": "f1"}},
+        {"type": "hologram", "payload": "?"},
+        {"type": "refusal", "refusal": "No."},
+    ]
+    message = message_of({"role": "user", "content": parts})
+    assert message.text == "Look:\nNo."
+    assert [image.detail for image in message.images] == ["low"]
+    assert [part.kind for part in message.opaque] == ["input_audio", "file", "hologram"]
+
+
+def test_all_that_a_model_reads_is_counted() -> None:
+    """CASES B2 (litellm#36604)."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
+    message = message_of(
+        {"role": "assistant", "content": "Hm", "name": "Ann", "tool_calls": [call], "vendor": "v"}
+    )
+    assert {"Hm", "Ann", "c1", "f", '{"x":1}', "v"} <= {*message.counted}
+    assert message.text == 'Hm\nf({"x":1})'
+    request = decode(
+        body(
+            {"role": "user", "content": "hi"},
+            tools=[{"type": "function", "function": {"name": "f"}}],
+            tool_choice={"type": "function", "function": {"name": "f"}},
+            response_format={"type": "json_object"},
+        )
+    )
+    assert len(request.schemas) == 3
+
+
+def test_custom_tool_calls_are_read() -> None:
+    call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+    message = message_of({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert message.call_ids == ("c1",)
+    assert message.text == "sql(SELECT 1)"
+
+
+def test_a_block_goes_in_front_of_the_words_and_leaves_them_verbatim() -> None:
+    plain = message_of({"role": "user", "content": "  What? "})
+    assert planned_raw(PlannedMessage(plain, before="B"))["content"] == "B\n\n  What? "
+    parts = message_of({"role": "user", "content": [{"type": "text", "text": "What?"}]})
+    assert planned_raw(PlannedMessage(parts, before="B"))["content"] == [
+        {"type": "text", "text": "B"},
+        {"type": "text", "text": "What?"},
+    ]
+
+
+@pytest.mark.parametrize("escape_angles", [False, True])
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_a_block_that_comes_back_is_nobodys_words(role: str, escape_angles: bool) -> None:
+    """CASES J1 (mem0#4573, claude-mem PR#105), A10 (hermes-agent PR#18650)."""
+    echoed = body(
+        {"role": role, "content": f"{DESK}\n\nWhat?"},
+        {"role": role, "content": [{"type": "text", "text": DESK}, {"type": "text", "text": "x"}]},
+        {"role": "user", "content": DESK},
+    )
+    if escape_angles:
+        echoed = echoed.replace(b"<", b"\\u003c")
+    request = decode(echoed)
+    assert [message.text for message in request.messages] == ["What?", "x"]
+    assert request.is_stripped
+    assert not decode(body({"role": "user", "content": "my reading_desk is full"})).is_stripped
+
+
+def test_a_governed_prompt_decodes_to_what_it_was_made_from() -> None:
+    """CASES A10 (hermes-agent PR#18650)."""
+    request = decode(body({"role": "user", "content": "What?"}))
+    governed = encode(request, [PlannedMessage(request.messages[0], before=DESK)])
+    again = decode(governed)
+    assert again.messages == request.messages
+    made = encode(request, [PlannedMessage(user_message(DESK)), PlannedMessage(again.messages[0])])
+    assert decode(made).messages == request.messages
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens"),
+    [
+        ({}, None),
+        ({"max_tokens": 5}, 5),
+        ({"max_tokens": 5, "max_completion_tokens": 7}, 7),
+        ({"max_tokens": True}, None),
+        ({"max_tokens": -1}, None),
+    ],
+)
+def test_the_replys_maximum_is_read(fields: dict[str, Any], tokens: int | None) -> None:
+    """CASES B3 (claude-code-router#1292)."""
+    assert decode(body({"role": "user", "content": "hi"}, **fields)).reply_tokens == tokens
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(
+                ("role", "content", "tool_calls", "tool_call_id", "function_call", "name")
+            ),
+            json_values | st.sampled_from(("user", "assistant", "tool")),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_no_message_raises_anything_unexpected(messages: list[Any]) -> None:
+    try:
+        request = decode(body(*messages))
+    except MalformedTranscript:
+        return
+    assert len(request.messages) == len(messages)

@@ -1,0 +1,70 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.chat_completions import message_of
+from governor.identity import canonical_arguments, identity_digest
+
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x": 1, "y": 2}'}}
+PLAIN: dict[str, Any] = {"role": "assistant", "content": "It is done."}
+CALLING: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {**PLAIN, "refusal": None, "annotations": [], "audio": None, "tool_calls": None},
+        {**PLAIN, "content": "It is done.\n"},
+        {**PLAIN, "content": [{"type": "text", "text": "It is done."}]},
+        {**PLAIN, "content": "<think>Hm.</think>\nIt is done."},
+        {**PLAIN, "reasoning_content": "Hm."},
+        {
+            **PLAIN,
+            "content": [
+                {"type": "text", "text": "It is done.", "cache_control": {"type": "ephemeral"}}
+            ],
+        },
+    ],
+)
+def test_one_message_in_another_spelling_is_the_same_message(again: dict[str, Any]) -> None:
+    assert message_of(again).digest == message_of(PLAIN).digest
+
+
+def test_tool_arguments_may_be_written_in_any_way() -> None:
+    rewritten = {**CALL, "index": 0, "function": {"name": "f", "arguments": '{"y":2,"x":1}'}}
+    again = {"role": "assistant", "content": "", "tool_calls": [rewritten]}
+    assert message_of(again).digest == message_of(CALLING).digest
+    assert canonical_arguments("not JSON") == "not JSON"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {**PLAIN, "role": "user"},
+        {**PLAIN, "content": "It is not done."},
+        {**PLAIN, "content": "it is done."},
+        CALLING,
+        {**CALLING, "tool_calls": [{**CALL, "id": "b"}]},
+        {**CALLING, "tool_calls": [CALL, CALL]},
+    ],
+)
+def test_other_words_are_another_message(other: dict[str, Any]) -> None:
+    assert message_of(other).digest != message_of(PLAIN).digest
+
+
+def test_two_images_are_two_messages() -> None:
+    def shown(url: str) -> bytes:
+        part = {"type": "image_url", "image_url": {"url": url}}
+        return message_of({"role": "user", "content": [part]}).digest
+
+    assert shown("https://example.com/a.png") != shown("https://example.com/b.png")
+
+
+@given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
+def test_two_lists_of_fields_never_run_together(one: list[str], other: list[str]) -> None:
+    def digest(media: list[str]) -> bytes:
+        return identity_digest(role="user", text="", media=media)
+
+    assert (digest(one) == digest(other)) == (one == other)

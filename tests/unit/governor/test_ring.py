@@ -1,0 +1,93 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from governor.ring import Window, place_window
+from governor.transcript import Unit
+
+costs_and_users = st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_size=1, max_size=14)
+
+
+def placed(
+    shape: list[tuple[int, bool]], *, room: int, low: float = 1.0, anchor: int | None = None
+) -> tuple[Window, list[Unit], int]:
+    units = [Unit(at, at + 1, is_user) for at, (_, is_user) in enumerate(shape)]
+    question = max((at for at, unit in enumerate(units) if unit.is_user), default=-1)
+    window = place_window(
+        units,
+        lambda index: shape[index][0],
+        question=question,
+        room_tokens=room,
+        low_water=low,
+        anchor=anchor,
+    )
+    return window, units, question
+
+
+def kept(window: Window, units: list[Unit], question: int) -> list[int]:
+    always = {question, len(units) - 1}
+    return [at for at in range(len(units)) if window.holds(at) or at in always]
+
+
+@given(costs_and_users, st.integers(0, 200), st.sampled_from((0.3, 0.7, 1.0)), st.data())
+def test_a_window_stays_within_its_room_and_begins_with_the_user(
+    shape: list[tuple[int, bool]], room: int, low: float, data: st.DataObject
+) -> None:
+    """CASES A3 (langchain#33245, ayunis-core PR#801)."""
+    anchor = data.draw(st.none() | st.integers(0, len(shape) - 1))
+    window, units, question = placed(shape, room=room, low=low, anchor=anchor)
+    chosen = kept(window, units, question)
+    free = {question, len(units) - 1}
+    assert sum(shape[at][0] for at in chosen if at not in free) == window.used_tokens <= room
+    assert question < 0 or units[chosen[0]].is_user or chosen[0] == 0
+
+
+@given(costs_and_users, st.integers(0, 200))
+def test_no_longer_window_would_still_fit(shape: list[tuple[int, bool]], room: int) -> None:
+    """With the low-water mark at the top, so that a jump leaves nothing on purpose."""
+    window, units, question = placed(shape, room=room)
+    free = {question, len(units) - 1}
+    for start in range(window.start):
+        if start in free and start != 0:
+            continue
+        run = {*range(start, len(units))}
+        if question >= 0 and start < question and not units[start].is_user:
+            heads = [at for at in range(start) if units[at].is_user]
+            if not heads and start > 0:
+                continue
+            run |= {*heads[-1:]}
+        assert sum(shape[at][0] for at in run - free) > room
+
+
+def test_the_window_stands_still_until_it_overflows_and_then_jumps() -> None:
+    """CASES G1: between jumps the prompt keeps its prefix."""
+    shape = [(10, at % 2 == 0) for at in range(9)]
+    window, _, _ = placed(shape, room=50, low=0.6)
+    assert (window.start, window.used_tokens, window.is_moved) == (6, 20, True)
+    starts = []
+    for length in range(9, 25):
+        shape = [(10, at % 2 == 0) for at in range(length)]
+        window, _, _ = placed(shape, room=50, low=0.6, anchor=window.start)
+        starts.append(window.start)
+    jumps = sum(before != after for before, after in zip(starts, starts[1:], strict=False))
+    assert 1 <= jumps <= len(starts) // 2
+
+
+def test_a_window_that_starts_inside_an_exchange_takes_its_user_message_along() -> None:
+    shape = [(5, True), (40, False), (5, False), (5, False), (5, True)]
+    window, _, _ = placed(shape, room=16)
+    assert (window.start, window.head, window.used_tokens) == (2, 0, 15)
+
+
+def test_in_a_tool_loop_the_oldest_steps_go_first_and_the_task_stays() -> None:
+    """CASES A6 (free-claude-code PR#318)."""
+    shape = [(5, True)] + [(10, False)] * 9
+    window, units, question = placed(shape, room=25)
+    assert kept(window, units, question) == [0, 7, 8, 9]
+
+
+@pytest.mark.parametrize("room", [0, 100])
+def test_one_unit_alone_is_always_there(room: int) -> None:
+    window, units, question = placed([(50, True)], room=room)
+    assert kept(window, units, question) == [0]
+    assert window.used_tokens == 0
