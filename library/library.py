@@ -1,5 +1,218 @@
 """The library as the layers above see it: one object that records, finds and forgets.
 
-It owns the store, the derived indexes and the indexer that keeps them up. It knows no HTTP and no
-prompt.
+It owns the store, the index folder beside the database, and the indexer that keeps the one up with
+the other. It knows no HTTP and no prompt.
 """
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Literal, Self
+
+from library.backlog import Backlog
+from library.catalogue import Catalogue
+from library.embedding.hashing import HashingEmbedder
+from library.embedding.protocol import Embedder
+from library.indexer import Indexer
+from library.lexical import LexicalUnavailable
+from library.ranking import PRESETS, Preset
+from library.records import (
+    Event,
+    IncomingTurn,
+    RecordedTurn,
+    Reply,
+    SearchQuery,
+    SearchResult,
+    TurnState,
+)
+from library.search import Search
+from library.store.contract import Store
+from library.store.sqlite import SqliteStore
+
+STOP_TIMEOUT_S = 5.0
+"""How long closing waits for the batch in hand; what is cut stays owed in the outbox."""
+EmbedderName = Literal["hashing", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryOptions:
+    """How to open a library."""
+
+    db: Path
+    """The index lies beside it in the folder `<db>.index`."""
+    embedder: EmbedderName = "hashing"
+    ranking: Preset = "measured"
+
+
+class Library:
+    """Open with `Library.open`; close with `close`."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        index_folder: Path,
+        embedder: Embedder | None,
+        ranking: Preset = "measured",
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Take over an open store; `start` opens the index."""
+        self.store = store
+        self._catalogue = Catalogue(store, index_folder)
+        self._backlog = Backlog()
+        self._indexer = Indexer(
+            store=store,
+            catalogue=self._catalogue,
+            backlog=self._backlog,
+            embedder=embedder,
+            owner=token_hex(8),
+            now=now,
+        )
+        self._search = Search(
+            store=store,
+            catalogue=self._catalogue,
+            backlog=self._backlog,
+            weights=PRESETS[ranking],
+            on_damage=self._indexer.repair_soon,
+        )
+
+    @classmethod
+    async def open(cls, options: LibraryOptions) -> Self:
+        """Open the database and its index, making what is missing, and start the indexer.
+
+        Raises:
+            StoreOwned: another process has it.
+            UnsuitableFileSystem: it lies where locks cannot be trusted.
+            StoreCorrupt: the file is damaged.
+            StoreUnavailable: it cannot be opened.
+
+        """
+        store = await SqliteStore.open(options.db)
+        library = cls(
+            store,
+            index_folder=options.db.with_name(f"{options.db.name}.index"),
+            embedder=HashingEmbedder() if options.embedder == "hashing" else None,
+            ranking=options.ranking,
+        )
+        await library.start()
+        return library
+
+    async def start(self) -> None:
+        """Open the index and begin to drain the outbox."""
+        marks = await self.store.watermarks()
+        self._backlog.begin(recorded=marks.recorded, indexed=marks.indexed)
+        await self._catalogue.open()
+        self._indexer.start()
+
+    async def close(self) -> None:
+        """Stop indexing within a bound and close the store."""
+        await self._indexer.stop(STOP_TIMEOUT_S)
+        await self._catalogue.close()
+        await self.store.close()
+
+    # -- turns ----------------------------------------------------------------------------------
+    async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
+        """Record a request, durably, and owe its new events to the index.
+
+        Raises:
+            EventConflict: a caller-given event id is taken by other content.
+
+        """
+        recorded = await self.store.record_turn(turn)
+        if recorded.new_count or recorded.has_forked:
+            self._search.paths.forget(recorded.thread_no)
+            self._backlog.add(recorded)
+            self._indexer.wake()
+        return recorded
+
+    async def finish_turn(
+        self,
+        turn_id: str,
+        *,
+        state: TurnState,
+        replies: Sequence[Reply],
+        report: bytes,
+        prompt_state: bytes | None,
+        ended_at: datetime,
+    ) -> tuple[Event, ...]:
+        """Record how a turn ended with its replies; idempotent, see `Store.finish_turn`."""
+        events = await self.store.finish_turn(
+            turn_id,
+            state=state,
+            replies=replies,
+            report=report,
+            prompt_state=prompt_state,
+            ended_at=ended_at,
+        )
+        if events:
+            self._search.paths.forget(events[0].thread_no)
+            self._backlog.add_events(events)
+            self._indexer.wake()
+        return events
+
+    # -- finding --------------------------------------------------------------------------------
+    async def search(self, query: SearchQuery) -> SearchResult:
+        """Return the passages in scope that bear on the focus, best first."""
+        return await self._search.run(query)
+
+    async def wait_indexed(self, thread_no: int, timeout_s: float) -> bool:
+        """Wait until all of a thread is indexed; return False if that took too long."""
+        return await self._indexer.wait_until(
+            lambda: self.store.thread_indexed(thread_no), timeout_s
+        )
+
+    async def status(self) -> dict[str, Any]:
+        """Return how far the index is, what is stuck, and how large things are."""
+        marks = await self.store.watermarks()
+        index: dict[str, Any] = {"is_whole": self._catalogue.is_whole}
+        try:
+            index |= await self._catalogue.sizes()
+        except LexicalUnavailable as error:
+            index["error"] = str(error)
+        paths = self._search.paths
+        return {
+            "recorded_seq": marks.recorded,
+            "indexed_seq": marks.indexed,
+            "pending_count": marks.pending_count,
+            "oldest_pending_at": marks.oldest_pending_at,
+            "quarantined": [
+                {"seq": one.seq, "event_id": one.event_id, "attempts": one.attempts,
+                 "error": one.error}
+                for one in marks.quarantined
+            ],
+            "index": index,
+            "is_embedder_down": self._indexer.is_embedder_down,
+            "path_cache": {"hits": paths.hits, "misses": paths.misses},
+        }  # fmt: skip
+
+    # -- upkeep ---------------------------------------------------------------------------------
+    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
+        """Delete a thread from the store and the index; return how many events it had.
+
+        Takes as long as indexing what is left.
+
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+        return await self._forget(
+            lambda: self.store.forget_thread(thread_id, collection_id=collection_id)
+        )
+
+    async def forget_collection(self, name: str) -> int:
+        """Delete all of a collection, as `forget_thread` does."""
+        return await self._forget(lambda: self.store.forget_collection(name))
+
+    async def retry_quarantined(self, seqs: Sequence[int] | None = None) -> int:
+        """Give quarantined events (None: all) new attempts; return how many."""
+        count = await self.store.retry_quarantined(seqs)
+        self._indexer.wake()
+        return count
+
+    async def _forget(self, delete: Callable[[], Awaitable[int]]) -> int:
+        try:
+            return await self._catalogue.renew(delete)
+        finally:
+            self._search.paths.forget()

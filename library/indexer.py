@@ -1,0 +1,268 @@
+"""The worker that turns owed events into searchable ones.
+
+Claim, cut into passages, embed, add to the index and commit it, settle in the store - in this
+order, so that whatever is settled is in the index, and a crash in between only does work twice.
+
+* A commit costs the same for one event as for hundreds, so work is gathered for a moment after the
+  first wake, unless somebody waits for it.
+* What fails because of the event is tried again alone and quarantined after a limit; what fails
+  because of the surroundings (store, disk, embedder) is tried again for ever, ever more slowly.
+* While the embedder is away events become searchable by words; the vectors stay owed.
+* An event that kills the process is quarantined by its count of attempts, which the store keeps.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from library.backlog import Backlog
+from library.catalogue import Catalogue, key_of
+from library.embedding.protocol import Embedder, EmbedderUnavailable
+from library.errors import LibraryError
+from library.passages import passages_of
+from library.records import Claim, Event, IndexedEvent, Passage
+from library.store.contract import Store
+
+GATHER_S = 0.4
+"""How long work is gathered: two or three commits a second under load, 2-5 % of a core."""
+LEASE_S = 120.0
+SMALLEST_BATCH = 32
+LARGEST_BATCH = 512
+FAST_BATCH_S = 0.5
+SLOW_BATCH_S = 2.0
+"""A batch grows while it is faster than the one and shrinks when slower than the other."""
+MOST_ATTEMPTS = 5
+FIRST_RETRY_S = 1.0
+LONGEST_RETRY_S = 300.0
+RETRY_POLL_S = 1.0
+ERROR_CHARS = 500
+WRITER_IDLE_S = 5.0
+"""After this the index writer's 15 MB are given back."""
+
+logger = logging.getLogger(__name__)
+
+
+class Indexer:
+    """Drains the outbox until stopped. `start` once."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        catalogue: Catalogue,
+        backlog: Backlog,
+        embedder: Embedder | None,
+        owner: str,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._backlog = backlog
+        self._embedder = embedder
+        self._owner = owner
+        self._now = now
+        self._task: asyncio.Task[None] | None = None
+        self._work = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._progress = asyncio.Condition()
+        self._batch_size = SMALLEST_BATCH
+        self._outage_count = 0
+        self._has_pending = False
+        self._must_repair = False
+        self._is_stopping = False
+        self.is_embedder_down = False
+
+    def start(self) -> None:
+        # The task lives as long as this object and outlasts every caller, so no TaskGroup of a
+        # caller can own it; `stop` awaits it, and it ends by itself only when told to.
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="indexer")
+        self._work.set()
+
+    def wake(self) -> None:
+        """Note that there may be work."""
+        self._work.set()
+
+    def repair_soon(self) -> None:
+        """Note that the index could not be read."""
+        self._must_repair = True
+        self._work.set()
+        self._hurry.set()
+
+    async def wait_until(self, is_done: Callable[[], Awaitable[bool]], timeout_s: float) -> bool:
+        """Index without gathering until `is_done`, at most `timeout_s`; return whether it is."""
+        try:
+            async with asyncio.timeout(timeout_s), self._progress:
+                while not await is_done():
+                    self._hurry.set()
+                    self._work.set()
+                    await self._progress.wait()
+        except TimeoutError:
+            return await is_done()
+        return True
+
+    async def stop(self, timeout_s: float) -> None:
+        """Finish the batch in hand; what takes longer is cancelled and stays owed."""
+        self._is_stopping = True
+        self._work.set()
+        self._hurry.set()
+        if self._task is None:
+            return
+        _, late = await asyncio.wait({self._task}, timeout=timeout_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+
+    # -- the loop -------------------------------------------------------------------------------
+    async def _run(self) -> None:
+        while not self._is_stopping:
+            try:
+                if not self._catalogue.is_whole:
+                    await self._catalogue.catch_up()
+                if self._must_repair:
+                    self._must_repair = False
+                    await self._catalogue.repair()
+                self._work.clear()
+                is_drained = await self._drain_some()
+                self._outage_count = 0
+                if is_drained:
+                    await self._wait_for_work()
+            except LibraryError as error:
+                self._outage_count += 1
+                delay_s = _delay_s(self._outage_count)
+                logger.warning("indexing is held up for %.1f s: %s", delay_s, error)
+                await self._pause(delay_s)
+
+    async def _drain_some(self) -> bool:
+        """Index one batch; return whether nothing was due."""
+        started_s = time.monotonic()
+        async with self._catalogue.writing:
+            claims = await self._store.claim(
+                owner=self._owner, limit=self._batch_size, lease_s=LEASE_S, now=self._now()
+            )
+            if claims:
+                seqs = [claim.seq for claim in claims]
+                events = await self._store.events(seqs, collection_id=None)
+                await self._index(claims, {event.seq: event for event in events})
+        await self._report()
+        elapsed_s = time.monotonic() - started_s
+        if elapsed_s > SLOW_BATCH_S:
+            self._batch_size = max(SMALLEST_BATCH, self._batch_size // 2)
+        elif elapsed_s < FAST_BATCH_S and len(claims) == self._batch_size:
+            self._batch_size = min(LARGEST_BATCH, self._batch_size * 2)
+        return not claims
+
+    async def _index(self, claims: Sequence[Claim], events: Mapping[int, Event]) -> None:
+        """Index claimed events; halve a batch that fails until the culprit stands alone."""
+        tired = [claim for claim in claims if claim.attempt > MOST_ATTEMPTS]
+        for claim in tired:
+            await self._give_up(claim, "every attempt ended with the process")
+        batches = [[claim for claim in claims if claim.attempt <= MOST_ATTEMPTS]]
+        while batches:
+            batch = batches.pop()
+            try:
+                await self._index_batch(batch, events)
+            except LibraryError:
+                raise
+            except Exception as error:  # noqa: BLE001 - any fault of an event is the event's own
+                if len(batch) > 1:
+                    half = len(batch) // 2
+                    batches += [batch[half:], batch[:half]]
+                else:
+                    await self._fail(batch[0], f"{type(error).__name__}: {error}")
+
+    async def _index_batch(self, claims: Sequence[Claim], events: Mapping[int, Event]) -> None:
+        if not claims:
+            return
+        # An event that is gone was deleted; its claim is settled with nothing.
+        batch = [
+            (events[claim.seq], passages_of(claim.seq, events[claim.seq].text))
+            for claim in claims
+            if claim.seq in events
+        ]
+        rows = await self._rows(batch)
+        if batch:
+            await self._catalogue.add(batch)
+        results = []
+        for event, passages in batch:
+            own = tuple(rows.pop(0) for _ in passages) if rows else ()
+            identity = self._embedder.identity if own and self._embedder else ""
+            results.append(IndexedEvent(event.seq, passages, own, identity))
+        results += [IndexedEvent(claim.seq, (), ()) for claim in claims if claim.seq not in events]
+        await self._store.settle(claims, results)
+        self._backlog.drop([claim.seq for claim in claims])
+
+    async def _rows(self, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> list[bytes]:
+        """Return a row for each passage, or none at all while the embedder is away."""
+        if self._embedder is None:
+            return []
+        texts = [
+            f"{key_of(event)} {event.text[passage.start : passage.stop]}"
+            for event, passages in batch
+            for passage in passages
+        ]
+        try:
+            rows = await self._embedder.embed(texts)
+        except EmbedderUnavailable as error:
+            logger.warning("indexing by words alone: %s", error)
+            self.is_embedder_down = True
+            return []
+        self.is_embedder_down = False
+        assert len(rows) == len(texts)
+        return rows
+
+    async def _fail(self, claim: Claim, error: str) -> None:
+        if claim.attempt >= MOST_ATTEMPTS:
+            await self._give_up(claim, error)
+            return
+        retry_at = self._now() + timedelta(seconds=_delay_s(claim.attempt))
+        await self._store.fail(
+            claim, error=error[:ERROR_CHARS], retry_at=retry_at, quarantine=False
+        )
+
+    async def _give_up(self, claim: Claim, error: str) -> None:
+        logger.error("event %d is quarantined: %s", claim.seq, error[:ERROR_CHARS])
+        await self._store.fail(
+            claim, error=error[:ERROR_CHARS], retry_at=self._now(), quarantine=True
+        )
+        self._backlog.drop([claim.seq])
+
+    async def _report(self) -> None:
+        """Take over the store's watermark and tell whoever waits for it."""
+        marks = await self._store.watermarks()
+        self._backlog.advance(marks.indexed)
+        self._has_pending = marks.pending_count > 0
+        async with self._progress:
+            self._progress.notify_all()
+
+    async def _wait_for_work(self) -> None:
+        # Work that failed becomes due by itself, nobody wakes us for it.
+        timeout_s = RETRY_POLL_S if self._has_pending else WRITER_IDLE_S
+        if not await _wait(self._work, timeout_s):
+            if self._has_pending:
+                return
+            await self._catalogue.rest()
+            await self._work.wait()
+        await self._pause(GATHER_S)
+
+    async def _pause(self, timeout_s: float) -> None:
+        await _wait(self._hurry, timeout_s)
+        self._hurry.clear()
+
+
+async def _wait(event: asyncio.Event, timeout_s: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _delay_s(attempt: int) -> float:
+    """Return how long to wait after the nth failure; with jitter, so that retries spread."""
+    delay_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** (attempt - 1))
+    return delay_s * random.uniform(0.5, 1.0)

@@ -1,0 +1,313 @@
+"""Full-text search in a folder of its own, derived from the store. The only seam to tantivy.
+
+The index holds words and numbers, never a text: what a search returns is read from the store, so
+what was deleted there cannot come back from here. One document is one passage.
+
+Scope stands inside the query, with a constant score of zero, so that it narrows what is found
+without touching how it is scored. `Lexical` is synchronous and not for the event loop: searches
+may run in several threads; everything that writes must be called by one at a time.
+
+Rejected: SQLite's FTS5, 133 ms at 100,000 passages against 1.4 here (PACKAGES.md), and one index a
+collection, which would commit once for each collection instead of once for all.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tantivy
+from tantivy import Occur, Query
+
+from library.errors import LibraryError
+
+SCHEMA_VERSION = 1
+"""Part of the folder's name: another version is another index, built anew."""
+WRITER_HEAP_BYTES = 15_000_000
+"""The least that tantivy accepts for one thread."""
+_WORDS = "words"
+_KEYS = ("seq", "ordinal", "thread_no", "branch_id", "collection_id")
+_NUMBERS = ("part_count", "start", "stop", "at_s", "role", "fingerprint")
+_FETCHED = (
+    "seq", "ordinal", "part_count", "start", "stop", "thread_no", "branch_id", "position",
+    "at_s", "role", "fingerprint",
+)  # fmt: skip
+
+
+_ANALYZER = (
+    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    .filter(tantivy.Filter.stemmer("english"))
+    .build()
+)
+
+
+class LexicalUnavailable(LibraryError):
+    """The index cannot answer or be written (damaged, disk full); the store has everything."""
+
+
+class Document(NamedTuple):
+    """One passage as it is indexed; a tuple because thousands are made."""
+
+    seq: int
+    ordinal: int
+    part_count: int
+    start: int
+    stop: int
+    thread_no: int
+    branch_id: int
+    position: int
+    at_s: int
+    """When it was said, in seconds since 1970."""
+    role: int
+    """Index in `library.ranking.ROLES`."""
+    fingerprint: int
+    """Equal for copies of one text."""
+    collection_id: int
+    words: str
+    """Its words with spaces between, the key prefix included."""
+
+
+class Found(NamedTuple):
+    """One passage found, without its text."""
+
+    seq: int
+    ordinal: int
+    part_count: int
+    start: int
+    stop: int
+    thread_no: int
+    branch_id: int
+    position: int
+    at_s: int
+    role: int
+    fingerprint: int
+    score: float
+    """BM25; 0 for one that was fetched as a neighbour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Events of one branch with positions from `low` to `high`, both included."""
+
+    branch_id: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The scope of one search, as the index can check it."""
+
+    collection_id: int
+    thread_no: int | None
+    """The asking thread; None: every thread alike."""
+    ranges: tuple[Range, ...]
+    """What of the thread's path may be found."""
+    has_others: bool
+    """Every other thread of the collection may be found too."""
+    exclude_seqs: frozenset[int]
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """Return the term of each word, in order."""
+    return _ANALYZER.analyze(" ".join(words))
+
+
+class Lexical:
+    """One index folder. Raises `LexicalUnavailable` from every method."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the index in `folder`, or begin an empty one there."""
+        self.folder = folder
+        self._schema = _schema()
+        self._writer: tantivy.IndexWriter | None = None
+        with _mapped():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._index = tantivy.Index(self._schema, path=str(folder))
+            self._index.register_tokenizer(_WORDS, _ANALYZER)
+            self._index.config_reader("manual")
+        # A damaged segment shows itself only when it is read.
+        self.highest_seq = self._highest_seq()
+
+    # -- writing, one caller at a time ----------------------------------------------------------
+    def add(self, documents: Sequence[Document], *, replaced: Iterable[int]) -> None:
+        """Put documents in place of all that the index has of the `replaced` seqs."""
+        with _mapped():
+            writer = self._open_writer()
+            for seq in replaced:
+                writer.delete_documents_by_term("seq", seq)
+            for document in documents:
+                writer.add_document(tantivy.Document.from_dict(document._asdict(), self._schema))
+
+    def commit(self) -> None:
+        """Make what was added durable and visible. About 15 ms, however little it was."""
+        with _mapped():
+            if self._writer is not None:
+                self._writer.commit()
+                self._index.reload()
+        self.highest_seq = self._highest_seq()
+
+    def release_writer(self) -> None:
+        """Give the writer's memory back and drop what was not committed."""
+        with _mapped():
+            if self._writer is not None:
+                writer, self._writer = self._writer, None
+                writer.rollback()
+                writer.wait_merging_threads()
+
+    # -- searching, from any thread -------------------------------------------------------------
+    def rarity(self, terms: Sequence[str]) -> dict[str, float]:
+        """Return each term's inverse document frequency as BM25 weighs it; highest if unknown."""
+        with _mapped():
+            searcher = self._index.searcher()
+            total = searcher.num_docs
+            frequencies = [min(searcher.doc_freq(_WORDS, term), total) for term in terms]
+        return {
+            term: math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+            for term, frequency in zip(terms, frequencies, strict=True)
+        }
+
+    def search(self, where: Where, terms: Sequence[str], *, limit: int) -> list[Found]:
+        """Return the best passages in scope that hold any of the terms, best first."""
+        if not terms or not (where.ranges or where.has_others):
+            return []
+        with _mapped():
+            wanted = Query.boolean_query(
+                [
+                    (Occur.Should, Query.term_query(self._schema, _WORDS, term, "freq"))
+                    for term in terms
+                ]
+            )
+            return self._fetch([(Occur.Must, wanted), *self._scope(where)], limit)
+
+    def around(self, where: Where, places: dict[int, set[int]], *, limit: int) -> list[Found]:
+        """Return first passages in scope at positions of branches, unscored, by seq."""
+        if not places:
+            return []
+        with _mapped():
+            wanted = Query.boolean_query(
+                [
+                    (
+                        Occur.Should,
+                        Query.boolean_query(
+                            [
+                                (Occur.Must, self._term("branch_id", branch_id)),
+                                (Occur.Must, self._terms("position", sorted(positions))),
+                            ]
+                        ),
+                    )
+                    for branch_id, positions in sorted(places.items())
+                ]
+            )
+            clauses = [
+                (Occur.Must, Query.const_score_query(query, 0.0))
+                for query in (wanted, self._term("ordinal", 0))
+            ]
+            found = self._fetch([*clauses, *self._scope(where)], limit)
+        return sorted(found)
+
+    # -- upkeep ---------------------------------------------------------------------------------
+    @property
+    def document_count(self) -> int:
+        with _mapped():
+            return int(self._index.searcher().num_docs)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
+
+    def _highest_seq(self) -> int:
+        """Return the highest seq that has a document, 0 for none."""
+        with _mapped():
+            searcher = self._index.searcher()
+            hits = searcher.search(
+                Query.all_query(), limit=1, count=False, order_by_field="seq"
+            ).hits
+            return int(hits[0][0]) if hits else 0
+
+    def _open_writer(self) -> tantivy.IndexWriter:
+        if self._writer is None:
+            self._writer = self._index.writer(WRITER_HEAP_BYTES, 1)
+        return self._writer
+
+    def _term(self, field: str, value: int) -> Query:
+        return Query.term_query(self._schema, field, value)
+
+    def _terms(self, field: str, values: Sequence[int]) -> Query:
+        return Query.term_set_query(self._schema, field, values)
+
+    def _scope(self, where: Where) -> list[tuple[Occur, Query]]:
+        """Return the clauses that keep a query inside its scope, whatever else it asks."""
+        allowed = [
+            Query.boolean_query(
+                [
+                    (Occur.Must, self._term("branch_id", span.branch_id)),
+                    (
+                        Occur.Must,
+                        Query.range_query(
+                            self._schema,
+                            "position",
+                            tantivy.FieldType.Integer,
+                            span.low,
+                            span.high,
+                        ),
+                    ),
+                ]
+            )
+            for span in where.ranges
+        ]
+        if where.has_others:
+            others = [(Occur.Must, Query.all_query())]
+            if where.thread_no is not None:
+                others.append((Occur.MustNot, self._term("thread_no", where.thread_no)))
+            allowed.append(Query.boolean_query(others))
+        clauses = [
+            (Occur.Must, Query.const_score_query(query, 0.0))
+            for query in (
+                self._term("collection_id", where.collection_id),
+                Query.boolean_query([(Occur.Should, query) for query in allowed]),
+            )
+        ]
+        if where.exclude_seqs:
+            clauses.append((Occur.MustNot, self._terms("seq", sorted(where.exclude_seqs))))
+        return clauses
+
+    def _fetch(self, clauses: list[tuple[Occur, Query]], limit: int) -> list[Found]:
+        searcher = self._index.searcher()
+        hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
+        places = [place for _score, place in hits]
+        columns: list[Sequence[Any]] = [
+            searcher.fast_field_values(name, places) for name in _FETCHED
+        ]
+        columns.append([score for score, _place in hits])
+        found = list(map(Found._make, zip(*columns, strict=True)))
+        # The engine breaks ties by its own document numbers, which a rebuild changes.
+        found.sort(key=lambda one: (-one.score, -one.seq, one.ordinal))
+        return found
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(_WORDS, tokenizer_name=_WORDS, index_option="freq")
+    builder.add_integer_field("position", indexed=True, fast=True)
+    for name in _KEYS:
+        builder.add_integer_field(name, indexed=True, fast=True)
+    for name in _NUMBERS:
+        builder.add_integer_field(name, fast=True)
+    return builder.build()
+
+
+@contextmanager
+def _mapped() -> Iterator[None]:
+    """Turn whatever tantivy raises into `LexicalUnavailable`."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as error:
+        raise LexicalUnavailable(str(error)) from error
+    except BaseException as error:
+        # A damaged segment makes its Rust code panic, and pyo3 derives that from BaseException.
+        if type(error).__name__ == "PanicException":
+            raise LexicalUnavailable(str(error)) from error
+        raise

@@ -1,0 +1,336 @@
+"""From a question to passages: fetch candidates, rank them, load the best.
+
+Only numbers are handled until the order stands; event rows are read for what is returned and for
+nothing else. What cannot be found through the index yet - the newest events - is read from the
+store, bounded, and scored in the same currency, so that a search sees the turn before it whatever
+the indexer is doing.
+
+A part that fails takes itself out and says so: without the index the newest events still answer,
+without the embedder the words do.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from library.analysis import question_words
+from library.backlog import Backlog
+from library.catalogue import Catalogue, documents_of
+from library.errors import UnknownRecord
+from library.lexical import Document, Found, Lexical, LexicalUnavailable, Range, Where, stems
+from library.passages import passages_of
+from library.ranking import Candidate, Ranked, Weights, rank
+from library.records import Event, Hit, Passage, Path, SearchQuery, SearchResult
+from library.store.contract import Store
+
+CANDIDATES = 200
+"""Passages fetched by words; a desk holds about twenty."""
+NEIGHBOURS_OF = 48
+"""The best of them whose neighbours in the conversation are fetched too."""
+NEIGHBOUR_REACH = 2
+MOST_NEIGHBOURS = 256
+FETCH_ROUNDS = 3
+"""When dead branches of other threads use up the candidates, ask again for four times as many."""
+TAIL_EVENTS = 64
+"""Newest events that are not in the index yet, read and scored here: about 3 ms at most."""
+TAIL_CHARS = 100_000
+MOST_PATHS = 4_096
+"""Live paths of other threads kept in memory, about 200 bytes each."""
+FULL_QUESTION_WORDS = 8
+"""Of a longer question the rarest words count as all of it: no passage holds a whole page."""
+Spans = Mapping[int, tuple[int, int]]
+"""Positions of a path by branch, first and last."""
+_K1, _B = 1.2, 0.75
+"""BM25 as tantivy computes it."""
+_USUAL_WORDS = 60.0
+"""Length of a passage in the formula for events that the index does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question as terms of the index."""
+
+    terms: tuple[str, ...]
+    rarity: Mapping[str, float]
+    mass: float
+    """What a passage of usual length scores that holds every word once."""
+
+
+class Search:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        catalogue: Catalogue,
+        backlog: Backlog,
+        weights: Weights,
+        on_damage: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._backlog = backlog
+        self._weights = weights
+        self.paths = LivePaths(store)
+        self._on_damage = on_damage
+
+    async def run(self, query: SearchQuery) -> SearchResult:
+        """Return at most `query.limit` passages in scope, best first."""
+        degraded: list[str] = []
+        terms = tuple(dict.fromkeys(stems(question_words(query.text))))
+        question = _question(terms, dict.fromkeys(terms, 1.0))
+        candidates: dict[tuple[int, int], Candidate] = {}
+        passages: dict[tuple[int, int], Passage] = {}
+        try:
+            question, found = await self._find(query, terms)
+        except LexicalUnavailable:
+            self._on_damage()
+            degraded.append("lexical")
+            found = []
+        for one in found:
+            key = one.seq, one.ordinal
+            candidates[key] = _candidate(one, lexical=one.score / question.mass)
+            passages[key] = Passage(one.seq, one.ordinal, one.part_count, one.start, one.stop)
+        tail, is_cut = await self._tail(query)
+        if is_cut:
+            degraded.append("index-behind")
+        for document in tail:
+            key = document.seq, document.ordinal
+            candidates[key] = _candidate(document, lexical=_evidence(document, question))
+            passages[key] = Passage(*key, document.part_count, document.start, document.stop)
+        ranked = rank(list(candidates.values()), self._weights)
+        hits = await self._load(query, ranked, passages)
+        return SearchResult(tuple(hits), tuple(degraded), self._backlog.indexed_upto)
+
+    async def _find(
+        self, query: SearchQuery, terms: tuple[str, ...]
+    ) -> tuple[_Question, list[Found]]:
+        """Return what the index finds on live branches: passages that match, and neighbours."""
+        lexical = self._catalogue.lexical
+        where = where_of(query)
+        limit = CANDIDATES
+        for _ in range(FETCH_ROUNDS):
+            question, found, has_more = await asyncio.to_thread(
+                _fetch, lexical, where, terms, limit
+            )
+            live = await self._live(found, query.thread_no if query.path else None)
+            if not has_more or sum(one.score > 0 for one in live) >= CANDIDATES // 2:
+                break
+            limit *= 4
+        return question, live
+
+    async def _live(self, found: list[Found], own_thread: int | None) -> list[Found]:
+        """Return those that stand on the live branch of their thread; the own one is in scope."""
+        threads = {one.thread_no for one in found} - {own_thread}
+        paths = {thread_no: await self.paths.of(thread_no) for thread_no in sorted(threads)}
+        return [
+            one
+            for one in found
+            if one.thread_no == own_thread
+            or _is_on(paths[one.thread_no], one.branch_id, one.position)
+        ]
+
+    async def _tail(self, query: SearchQuery) -> tuple[list[Document], bool]:
+        """Return passages in scope that the index may not hold, and whether some were left out."""
+        seqs = []
+        if query.path:
+            seqs = self._backlog.of_thread(query.thread_no, before_position=query.before_position)
+        if query.scope == "project":
+            seqs += self._backlog.of_others(
+                query.collection_id, thread_no=query.thread_no if query.path else None
+            )
+            seqs.sort(reverse=True)
+        is_cut = len(seqs) > TAIL_EVENTS
+        events = []
+        if seqs:
+            events = await self._store.events(seqs[:TAIL_EVENTS], collection_id=query.collection_id)
+        if self._backlog.is_unknown or not self._catalogue.is_whole:
+            # What an earlier process left, or an index being built: the store knows.
+            events += await self._store.path_events(
+                query.path, before_position=query.before_position, limit=TAIL_EVENTS
+            )
+            is_cut = True
+        documents: list[Document] = []
+        left_chars = TAIL_CHARS
+        for event in sorted({event.seq: event for event in events}.values(), key=_newest_first):
+            if event.seq in query.exclude_seqs or not await self._is_in_scope(event, query):
+                continue
+            left_chars -= len(event.text)
+            if left_chars < 0:
+                return documents, True
+            documents += documents_of(event, passages_of(event.seq, event.text))
+        return documents, is_cut
+
+    async def _is_in_scope(self, event: Event, query: SearchQuery) -> bool:
+        if event.collection_id != query.collection_id:
+            return False
+        if query.path and event.thread_no == query.thread_no:
+            return event.position < query.before_position and _is_on(
+                _spans(query.path), event.branch_id, event.position
+            )
+        path = await self.paths.of(event.thread_no)
+        return query.scope == "project" and _is_on(path, event.branch_id, event.position)
+
+    async def _load(
+        self,
+        query: SearchQuery,
+        ranked: Sequence[Ranked],
+        passages: Mapping[tuple[int, int], Passage],
+    ) -> list[Hit]:
+        """Return hits with their events; what was deleted meanwhile gives way to the next."""
+        hits: list[Hit] = []
+        at = 0
+        while len(hits) < query.limit and at < len(ranked):
+            some = [one for one in ranked[at : at + query.limit] if one.score > 0]
+            at += query.limit
+            if not some:
+                break
+            seqs = list(dict.fromkeys(one.candidate.seq for one in some))
+            rows = await self._store.events(seqs, collection_id=query.collection_id)
+            events = {event.seq: event for event in rows}
+            for one in some:
+                event = events.get(one.candidate.seq)
+                passage = passages[one.candidate.seq, one.candidate.ordinal]
+                if event is not None and _is_same(event, one.candidate, passage):
+                    hits.append(Hit(event, passage, one.score, one.signals))
+        return hits[: query.limit]
+
+
+class LivePaths:
+    """The live path of threads as spans, kept until somebody says that it may have changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[int, Spans] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
+        self._generation = 0
+
+    async def of(self, thread_no: int) -> Spans:
+        """Return a thread's live spans; none for a thread that is gone."""
+        spans = self._kept.get(thread_no)
+        if spans is not None:
+            self.hits += 1
+            self._kept.move_to_end(thread_no)
+            return spans
+        self.misses += 1
+        generation = self._generation
+        try:
+            spans = _spans(await self._store.live_path(thread_no))
+        except UnknownRecord:
+            spans = {}
+        if generation == self._generation:
+            self._kept[thread_no] = spans
+            if len(self._kept) > MOST_PATHS:
+                self._kept.popitem(last=False)
+        return spans
+
+    def forget(self, thread_no: int | None = None) -> None:
+        """Drop what is kept of a thread, or of all."""
+        # A lookup that is on its way must not bring an old path back.
+        self._generation += 1
+        if thread_no is None:
+            self._kept.clear()
+        else:
+            self._kept.pop(thread_no, None)
+
+
+def where_of(query: SearchQuery) -> Where:
+    """Return a query's scope as the index checks it."""
+    ranges = (
+        Range(branch_id, low, min(high, query.before_position - 1))
+        for branch_id, (low, high) in _spans(query.path).items()
+    )
+    return Where(
+        collection_id=query.collection_id,
+        thread_no=query.thread_no if query.path else None,
+        ranges=tuple(span for span in ranges if span.low <= span.high),
+        has_others=query.scope == "project",
+        exclude_seqs=query.exclude_seqs,
+    )
+
+
+def _spans(path: Path) -> Spans:
+    spans = {}
+    low = 0
+    for segment in path:
+        spans[segment.branch_id] = (low, segment.upto)
+        low = segment.upto + 1
+    return spans
+
+
+def _is_on(spans: Spans, branch_id: int, position: int) -> bool:
+    low, high = spans.get(branch_id, (1, 0))
+    return low <= position <= high
+
+
+def _fetch(
+    lexical: Lexical, where: Where, terms: tuple[str, ...], limit: int
+) -> tuple[_Question, list[Found], bool]:
+    """Search and look around what was found, in one go on one thread."""
+    question = _question(terms, lexical.rarity(terms))
+    found = lexical.search(where, terms, limit=limit)
+    places: dict[int, set[int]] = {}
+    have = {(one.branch_id, one.position) for one in found}
+    for one in found[:NEIGHBOURS_OF]:
+        for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1):
+            branch_id = _branch_at(where.ranges, one.branch_id, position)
+            if position >= 0 and (branch_id, position) not in have:
+                places.setdefault(branch_id, set()).add(position)
+    around = lexical.around(where, places, limit=MOST_NEIGHBOURS)
+    return question, found + around, len(found) == limit
+
+
+def _branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:
+    """Return the branch that holds a position near one of `branch_id` on the same path."""
+    if any(span.branch_id == branch_id for span in ranges):
+        for span in ranges:
+            if span.low <= position <= span.high:
+                return span.branch_id
+    return branch_id
+
+
+def _question(terms: tuple[str, ...], rarity: Mapping[str, float]) -> _Question:
+    rarest = sorted(rarity.values(), reverse=True)[:FULL_QUESTION_WORDS]
+    return _Question(terms, rarity, max(sum(rarest), 1e-9))
+
+
+def _candidate(one: Found | Document, *, lexical: float) -> Candidate:
+    return Candidate(
+        seq=one.seq,
+        ordinal=one.ordinal,
+        thread_no=one.thread_no,
+        position=one.position,
+        at_s=one.at_s,
+        role=one.role,
+        chars=one.stop - one.start,
+        fingerprint=one.fingerprint,
+        lexical=lexical,
+        dense=0.0,
+    )
+
+
+def _evidence(document: Document, question: _Question) -> float:
+    """Return what the index would say of a passage that it does not hold, nearly."""
+    counts = Counter(stems(document.words.split(" ")))
+    norm = _K1 * (1 - _B + _B * counts.total() / _USUAL_WORDS)
+    score = sum(
+        question.rarity[term] * counts[term] * (_K1 + 1) / (counts[term] + norm)
+        for term in question.terms
+    )
+    return score / question.mass
+
+
+def _newest_first(event: Event) -> int:
+    return -event.seq
+
+
+def _is_same(event: Event, candidate: Candidate, passage: Passage) -> bool:
+    """Tell whether the stored event is the one that was indexed."""
+    return (
+        event.thread_no == candidate.thread_no
+        and event.position == candidate.position
+        and passage.stop <= len(event.text)
+    )
