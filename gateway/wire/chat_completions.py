@@ -133,6 +133,11 @@ def user_message(text: str) -> Message:
     )
 
 
+def has_reasoning(message: Message) -> bool:
+    """Tell whether the message carries reasoning beside its words."""
+    return not REASONING_KEYS.isdisjoint(message.raw)
+
+
 def message_of(raw: Mapping[str, Any]) -> Message:
     """Return the governor's view of one message.
 
