@@ -11,7 +11,7 @@ import struct
 from io import BytesIO
 from typing import Any, Literal
 
-import imagesize
+import imagesize  # type: ignore[import-untyped]
 
 from governor.message import Image
 

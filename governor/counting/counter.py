@@ -1,0 +1,138 @@
+"""The price of a whole message: its texts, its template, its images and other parts."""
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+
+from governor.counting.cache import CountCache
+from governor.counting.prices import (
+    Template,
+    image_tokens,
+    opaque_tokens,
+    schema_texts,
+    schemas_tokens,
+    template_tokens,
+)
+from governor.counting.sources import Asked, Source
+from governor.message import Message
+from governor.rendering import SEPARATOR
+
+
+class MessageCounter:
+    """Counts for one model; implements `governor.turn.Counter`.
+
+    Immutable but for the shared cache: another factor makes another counter.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        template: Template,
+        cache: CountCache,
+        model: str,
+        key: str,
+        declared_factor: float = 1.0,
+        learned_factor: float = 1.0,
+    ) -> None:
+        self.key = key
+        """Whose calibration this counter goes by."""
+        self.learned_factor = learned_factor
+        self.factor = factor = declared_factor * learned_factor
+        self.is_exact = source.is_exact
+        self.identity = f"{source.identity}/{template.name}/{model}/{factor:g}"
+        self._source = source
+        self._template = template
+        self._cache = cache
+        self._salt = cache.salt(source.identity)
+        self._direct_chars = source.direct_chars
+        self._model = model
+        self.prompt_overhead_tokens = self._scaled(template.prompt_tokens)
+
+    @property
+    def degraded(self) -> str:
+        """What is missing at the moment; "" when all is well."""
+        return self._source.degraded if isinstance(self._source, Asked) else ""
+
+    def count(self, text: str) -> int:
+        """Return the tokens of `text`."""
+        return self._scaled(self._raw(text))
+
+    def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
+        """Return the tokens of a message in a prompt."""
+        texts: Iterable[str] = message.counted
+        if before or replaced is not None:
+            texts = _rewritten(message, before, replaced)
+        raw = self._raw
+        tokens = template_tokens(self._template, message)
+        for text in texts:
+            tokens += raw(text)
+        for image in message.images:
+            tokens += image_tokens(self._model, image)
+        for opaque in message.opaque:
+            tokens += opaque_tokens(opaque)
+        return self._scaled(tokens)
+
+    def schemas(self, schemas: tuple[str, ...]) -> int:
+        """Return the tokens of tool and response schemas, given as compact JSON texts."""
+        return self._scaled(schemas_tokens(self._template, self._raw, schemas))
+
+    async def prime(self, texts: list[str]) -> None:
+        """Ask the upstream for the counts of `texts`, where it is the one that counts."""
+        if isinstance(self._source, Asked):
+            await self._source.prime(texts)
+
+    def texts(self, messages: Sequence[Message], schemas: Sequence[str] = ()) -> list[str]:
+        """Return what `prime` should be given for a request; empty where it has nothing to do."""
+        if not isinstance(self._source, Asked):
+            return []
+        found = [text for message in messages for text in message.counted]
+        for schema in schemas:
+            found.extend(schema_texts(self._template, schema))
+        return found
+
+    def _raw(self, text: str) -> int:
+        if len(text) <= self._direct_chars:
+            return self._source.count(text)
+        cache, salt = self._cache, self._salt
+        tokens = cache.get(salt, text)
+        if tokens is None:
+            tokens = self._source.count(text)
+            if not isinstance(self._source, Asked):
+                cache.put(salt, text, tokens)
+        return tokens
+
+    def _scaled(self, tokens: int) -> int:
+        return tokens if self.factor == 1.0 else ceil(tokens * self.factor)
+
+
+def _rewritten(message: Message, before: str, replaced: str | None) -> list[str]:
+    """Return the texts that are read when `before` and `replaced` are written into the message.
+
+    As the wire codecs do it: a string gets the block in front of it, a list of parts a part more.
+    """
+    content = message.raw.get("content")
+    texts = list(message.counted)
+    if replaced is not None or isinstance(content, str):
+        for text in _content_texts(content):
+            if text in texts:
+                texts.remove(text)
+        words = replaced if replaced is not None else str(content)
+        if before:
+            words = f"{before}{SEPARATOR}{words}" if words else before
+        texts.append(words)
+    else:
+        texts.append(before)
+    return texts
+
+
+def _content_texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    found = []
+    for part in content:
+        text = part.get("text", part.get("refusal")) if isinstance(part, dict) else part
+        if isinstance(text, str):
+            found.append(text)
+    return found
