@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.settings import Settings
+from gateway.settings import Settings, is_loopback
 
 PREFIX = "LIBRARY_OF_CONTEXT_"
 FILE_NAME = "library-of-context.toml"
@@ -243,6 +243,8 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
                 f"{settings.budget_tokens} ({sources['budget_tokens']})",
             )
     _check_target(settings.upstream, settings, sources["upstream"])
+    if settings.upstream.startswith("http") and _is_itself(settings.upstream, settings):
+        raise SettingsError(sources["upstream"], "it is the gateway's own address")
     for name, row in settings.upstreams.items():
         source = f"{sources['upstreams']}: upstreams.{name}.url"
         if row.url != "offline" and not _is_target(row.url):
@@ -264,6 +266,14 @@ def _check_target(target: str, settings: Settings, source: str) -> None:
         f"{without_credentials(target)!r} is no URL (http://...), litellm:PROVIDER/MODEL, "
         f"offline, auto, or a name from [upstreams] ({names})",
     )
+
+
+def _is_itself(url: str, settings: Settings) -> bool:
+    parts = urlsplit(url)
+    is_same_host = parts.hostname == settings.host or (
+        settings.is_loopback and is_loopback(parts.hostname or "")
+    )
+    return is_same_host and parts.port == settings.port
 
 
 def _is_target(text: str) -> bool:

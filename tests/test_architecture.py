@@ -24,6 +24,7 @@ MODULES = sorted(path for top in LAYERS for path in (ROOT / top).rglob("*.py"))
 SEAMS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/upstream/direct.py",),
     "click": ("gateway/cli/*",),
+    "filelock": ("library/lock.py",),
     "httpx": ("gateway/cli/client.py", "gateway/cli/demo.py"),
     "imagesize": ("governor/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),

@@ -3,8 +3,8 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from types import FrameType
 
 import uvicorn
@@ -36,7 +36,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def server_for(app: Starlette, *, grace_s: float) -> Server:
+def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) -> Server:
     return Server(
         uvicorn.Config(
             app,
@@ -46,7 +46,8 @@ def server_for(app: Starlette, *, grace_s: float) -> Server:
             server_header=False,
             timeout_graceful_shutdown=grace_s,  # type: ignore[arg-type]  # only awaited on
             timeout_keep_alive=75,  # Longer than the clients' pools keep a connection.
-        )
+        ),
+        takes_signals=takes_signals,
     )
 
 
@@ -75,3 +76,17 @@ def run(
     loop_factory = uvicorn.Config(app).get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(serve(app, listener, grace_s=grace_s, on_ready=on_ready))
+
+
+@asynccontextmanager
+async def background(app: Starlette, listener: socket.socket) -> AsyncIterator[str]:
+    """Serve within the block, without taking signals; yield the origin, `http://host:port`."""
+    host, port = listener.getsockname()[:2]
+    server = server_for(app, grace_s=0, takes_signals=False)
+    async with app.router.lifespan_context(app), asyncio.TaskGroup() as tasks:
+        listener.listen(BACKLOG_CONNECTIONS)
+        tasks.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://{host}:{port}"
+        finally:
+            server.should_exit = True

@@ -110,6 +110,7 @@ def test_default_shares_shrink_with_a_small_budget(tmp_path: Path) -> None:
         ({"recall": "all"}, "flag --recall: 'all': not one of thread, project"),
         ({"window_low_water": "0"}, "flag --window-low-water: '0': Expected `float` > 0.0"),
         ({"upstream": "openai"}, "flag --upstream: 'openai' is no URL"),
+        ({"upstream": "http://localhost:8765/v1"}, "flag --upstream: it is the gateway's own addr"),
         ({"upstream": "litellm:gpt"}, "flag --upstream: 'litellm:gpt' is no URL"),
         ({"host": "0.0.0.0"}, "flag --host: 0.0.0.0 is reachable from other machines"),
         ({"desk_tokens": "9000"}, "flag --desk-tokens: desk_tokens 9000 is more than budget_to"),

@@ -1,0 +1,135 @@
+"""What `doctor` looks at. Each check returns what it found, and for every problem a fix.
+
+A check never changes anything: it makes no file, takes no lock for longer than a moment, and asks
+the upstream for nothing that costs money.
+"""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.cli.ports import is_free, occupant
+from gateway.cli.serve import origin
+from gateway.configuration import without_credentials
+from gateway.settings import Settings
+from library.errors import UnsuitableFileSystem
+from library.filesystem import check_file_system
+from library.lock import Owner, read_owner
+
+FREE_BYTES_MIN = 500 * 2**20
+"""A database grows by some kilobytes a turn; below this a long day may fill the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    what: str
+    text: str
+    fix: str = ""
+    """What to do; empty: it is in order."""
+
+    @property
+    def is_problem(self) -> bool:
+        return bool(self.fix)
+
+
+def check_port(settings: Settings, owner: Owner | None) -> Finding:
+    """Whether the gateway can listen, or is the one that already does."""
+    if settings.port == 0:
+        return Finding("port", "a free one is picked at start")
+    address = f"{settings.host}:{settings.port}"
+    if is_free(settings.host, settings.port):
+        return Finding("port", f"{address} is free")
+    own = f"{origin(settings.host, settings.port)}/v1"
+    if owner is not None and owner.base_url == own:
+        return Finding("port", f"{address}: the gateway of this database ({owner})")
+    who = occupant(settings.host, settings.port)
+    return Finding("port", f"{address} is taken by {who}", "stop it, or choose another --port")
+
+
+def check_place(settings: Settings) -> list[Finding]:
+    """Where the database is: the file system, the folder, the room left."""
+    database = Path(settings.db)
+    folder = next(parent for parent in database.parents if parent.exists())
+    findings = []
+    try:
+        warnings = check_file_system(database, allow_network_fs=settings.allow_network_fs)
+    except UnsuitableFileSystem as error:
+        fix = "choose a --db on a local disk of this machine"
+        return [Finding("database", str(error), fix)]
+    findings += [Finding("database", text, "choose a --db on a local disk") for text in warnings]
+    if not os.access(folder, os.W_OK):
+        findings.append(
+            Finding("database", f"{folder} cannot be written", f"chmod u+w {folder}, or --db")
+        )
+    free_bytes = shutil.disk_usage(folder).free
+    text = f"{free_bytes / 2**30:,.1f} GiB free at {folder}"
+    is_tight = free_bytes < FREE_BYTES_MIN
+    findings.append(Finding("disk", text, "make room, or choose another --db" if is_tight else ""))
+    return findings
+
+
+def check_database(settings: Settings, owner: Owner | None) -> Finding:
+    """The file itself: whose it is, who may read it, who has it open."""
+    database = Path(settings.db)
+    if not database.exists():
+        return Finding("database", f"{database} will be made at the first start")
+    if problem := _loose(database):
+        return Finding("database", *problem)
+    if not os.access(database, os.R_OK | os.W_OK):
+        return Finding("database", f"{database} cannot be written", f"chmod 600 {database}")
+    held = f"in use by {owner}" if owner else "in use by nobody"
+    return Finding("database", f"{database}, {held}")
+
+
+def check_keys_file(settings: Settings) -> Finding:
+    """The file of gateway keys."""
+    if not settings.keys_file:
+        return Finding("keys", "none: loopback only, one collection")
+    path = Path(settings.keys_file)
+    if not path.is_file():
+        fix = f"library-of-context keys add NAME --keys-file {path}"
+        return Finding("keys", f"there is no file {path}", fix)
+    if problem := _loose(path):
+        return Finding("keys", *problem)
+    return Finding("keys", str(path))
+
+
+def _loose(path: Path) -> tuple[str, str] | None:
+    """Return what is wrong with a private file's owner or mode, and the fix."""
+    if sys.platform == "win32":
+        return None  # Access lists of the user's folder; a mode says nothing there.
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        return f"{path} belongs to user {status.st_uid}", f"chown {os.getuid()} {path}"
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        return f"{path} can be read by others (mode {mode:o})", f"chmod 600 {path}"
+    return None
+
+
+def check_client(settings: Settings, environ: Mapping[str, str], owner: Owner | None) -> Finding:
+    """Whether a client started from this shell would find the gateway."""
+    expected = f"{origin(settings.host, settings.port or 8765)}/v1"
+    if owner is not None and owner.base_url:
+        expected = owner.base_url
+    given = environ.get("OPENAI_BASE_URL", "")
+    fix = f"export OPENAI_BASE_URL={expected}"
+    if not given:
+        return Finding("client", f"OPENAI_BASE_URL is not set here; for clients: {fix}")
+    names = {expected, expected.replace("127.0.0.1", "localhost")}
+    if given.rstrip("/") not in names:
+        shown = without_credentials(given)
+        return Finding("client", f"OPENAI_BASE_URL is {shown}, which is not the gateway", fix)
+    return Finding("client", f"OPENAI_BASE_URL is {given}")
+
+
+def owner_of(settings: Settings) -> Owner | None:
+    """Return who has the database open now."""
+    database = Path(settings.db)
+    return read_owner(database) if database.exists() else None

@@ -1,0 +1,69 @@
+"""`pin`, `unpin` and `forget`: what must stay in every prompt, and what must go altogether."""
+
+import json
+from typing import Any
+
+import click
+
+from gateway.cli.client import LibraryClient, ask, segment
+from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.tables import one_line, print_table
+
+TEXT_CELLS = 120
+
+
+@click.command()
+@click.argument("event", required=False, metavar="EVENT")
+@click.option("--everywhere", is_flag=True, help="In every thread of its collection.")
+@db_option
+@config_option
+@json_option
+def pin(
+    event: str | None, everywhere: bool, db: str | None, config: str | None, is_json: bool
+) -> None:
+    """Keep EVENT in every prompt of its thread; without EVENT, list what is pinned."""
+    settings = loaded_settings(config=config, db=db).settings
+
+    async def work(library: LibraryClient) -> Any:
+        if event is not None:
+            await library.post("/pins", event_id=event, everywhere=everywhere)
+        return await library.get("/pins")
+
+    found = ask(settings, work)["pins"]
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [(row["id"], row["role"], one_line(row["text"], size=TEXT_CELLS)) for row in found]
+    print_table(("pinned", "role", "text"), rows)
+
+
+@click.command()
+@click.argument("event", metavar="EVENT")
+@db_option
+@config_option
+def unpin(event: str, db: str | None, config: str | None) -> None:
+    """Let go of the pinned EVENT (an id that `pin` lists)."""
+    settings = loaded_settings(config=config, db=db).settings
+    ask(settings, lambda library: library.delete(f"/pins/{segment(event)}"))
+    click.echo(f"{event} is no longer pinned")
+
+
+@click.command()
+@click.argument("thread", required=False, metavar="THREAD")
+@click.option("--collection", metavar="NAME", help="Everything of this collection instead.")
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@db_option
+@config_option
+def forget(
+    thread: str | None, collection: str | None, is_sure: bool, db: str | None, config: str | None
+) -> None:
+    """Delete THREAD with all that hangs on it; no byte of its text stays in the database."""
+    if (thread is None) == (collection is None):
+        raise click.UsageError("name a THREAD, or --collection NAME")
+    settings = loaded_settings(config=config, db=db).settings
+    what = f"thread {thread}" if thread else f"collection {collection}"
+    path = f"/threads/{segment(thread)}" if thread else f"/collections/{segment(collection or '')}"
+    if not is_sure:
+        click.confirm(f"Delete {what} for good?", abort=True)
+    found = ask(settings, lambda library: library.delete(path))
+    click.echo(f"forgot {what}: {found['event_count']} events")

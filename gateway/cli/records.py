@@ -1,0 +1,125 @@
+"""`threads`, `events` and `search`: look into what is stored."""
+
+import json
+from typing import Any
+
+import click
+
+from gateway.cli.client import LibraryClient, ask, segment
+from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.tables import one_line, print_table
+
+TITLE_CELLS = 60
+TEXT_CELLS = 160
+limit_option = click.option(
+    "--limit",
+    metavar="N",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="The most to print.",
+)
+
+
+@click.command()
+@limit_option
+@db_option
+@config_option
+@json_option
+def threads(limit: int, db: str | None, config: str | None, is_json: bool) -> None:
+    """List threads, the last used first."""
+    settings = loaded_settings(config=config, db=db).settings
+    found = ask(settings, lambda library: library.get("/threads", limit=limit))["threads"]
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [
+        (
+            row["id"],
+            str(row["event_count"]),
+            str(row["branch_count"]),
+            _minute(row["updated_at"]),
+            one_line(row["title"] or "", size=TITLE_CELLS),
+        )
+        for row in found
+    ]
+    print_table(
+        ("thread", "events", "branches", "last used", "begins"), rows, right=("events", "branches")
+    )
+
+
+@click.command()
+@click.argument("thread", metavar="THREAD")
+@click.option("--branches", is_flag=True, help="Also those that an edit or a retry left behind.")
+@click.option("--after", metavar="SEQ", type=int, default=0, help="Only those stored after this.")
+@limit_option
+@db_option
+@config_option
+@json_option
+def events(
+    thread: str,
+    branches: bool,
+    after: int,
+    limit: int,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
+) -> None:
+    """List the stored messages of THREAD (an id that `threads` lists), in order."""
+    settings = loaded_settings(config=config, db=db).settings
+
+    async def work(library: LibraryClient) -> Any:
+        return await library.get(
+            f"/threads/{segment(thread)}/events",
+            after=after,
+            limit=limit,
+            live="false" if branches else None,
+        )
+
+    found = ask(settings, work)["events"]
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [
+        (str(row["seq"]), row["id"], row["role"], one_line(row["text"], size=TEXT_CELLS))
+        for row in found
+    ]
+    print_table(("seq", "event", "role", "text"), rows, right=("seq",))
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@click.option("--thread", metavar="ID", help="Only this thread; else every thread.")
+@limit_option
+@db_option
+@config_option
+@json_option
+def search(
+    words: tuple[str, ...],
+    thread: str | None,
+    limit: int,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
+) -> None:
+    """Find records for WORDS... as a request would, best first."""
+    settings = loaded_settings(config=config, db=db).settings
+
+    async def work(library: LibraryClient) -> Any:
+        return await library.get("/search", q=" ".join(words), thread=thread, limit=limit)
+
+    found = ask(settings, work)
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [
+        (f"{hit['score']:.2f}", hit["id"], hit["role"], one_line(hit["text"], size=TEXT_CELLS))
+        for hit in found["hits"]
+    ]
+    print_table(("score", "event", "role", "text"), rows, right=("score",))
+    for part in found["degraded"]:
+        click.echo(f"degraded: {part}", err=True)
+
+
+def _minute(moment: str) -> str:
+    return moment[:16].replace("T", " ")

@@ -1,0 +1,104 @@
+"""`library-of-context serve`: start the gateway and say how to use it."""
+
+import json
+import os
+import socket
+import sys
+
+import click
+
+from gateway.app import build_app
+from gateway.cli.options import (
+    SETTINGS_HELP,
+    Mistake,
+    Unusable,
+    loaded_settings,
+    settings_options,
+)
+from gateway.cli.ports import bound_socket, occupant
+from gateway.cli.serving import run
+from gateway.configuration import without_credentials
+from gateway.settings import Settings
+from gateway.upstream.discovery import Chosen, choose
+from library.errors import LibraryError
+
+
+@click.command(epilog=SETTINGS_HELP)
+@settings_options
+def serve(config: str | None, **flags: object) -> None:
+    """Start the gateway.
+
+    The first line on standard output is the base URL, for OPENAI_BASE_URL. Ends with code 0 when
+    it is stopped by a signal, after running requests had --shutdown-grace-s to end.
+    """
+    settings = loaded_settings(config=config, **flags).settings
+    listener = _listener(settings)
+    chosen = choose(settings, environ=os.environ)
+    base_url = f"{origin(settings.host, listener.getsockname()[1])}/v1"
+    try:
+        run(
+            build_app(chosen.settings, base_url=base_url),
+            listener,
+            grace_s=settings.shutdown_grace_s,
+            on_ready=lambda: click.echo("\n".join(banner(chosen, base_url))),
+        )
+    except LibraryError as error:
+        raise Unusable(str(error)) from error
+    finally:
+        listener.close()
+
+
+def _listener(settings: Settings) -> socket.socket:
+    try:
+        return bound_socket(settings.host, settings.port)
+    except socket.gaierror as error:
+        raise Mistake(f"--host {settings.host}: {error.strerror}") from error
+    except OSError as error:
+        if settings.port and settings.is_loopback:
+            who = occupant(settings.host, settings.port)
+            problem = f"port {settings.port} is taken by {who}; stop it, or choose another --port"
+        else:
+            problem = f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+        raise Unusable(problem) from error
+
+
+def origin(host: str, port: int) -> str:
+    """Return the address to use from this machine."""
+    if host in ("0.0.0.0", "::", "[::]"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://[{host.strip('[]')}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def banner(chosen: Chosen, base_url: str) -> list[str]:
+    """Return what a user sees at start: the base URL first, alone on its line."""
+    settings = chosen.settings
+    row = settings.upstreams.get(settings.upstream)
+    where = f"{settings.upstream} at {row.url}" if row else settings.upstream
+    reason = f" ({chosen.reason})" if chosen.reason else ""
+    mode = ", observed only: requests go out as they came" if settings.observe else ""
+    return [
+        base_url,
+        f"database  {settings.db}",
+        f"upstream  {without_credentials(where)}{reason}",
+        f"budget    {settings.budget_tokens} tokens a request{mode}",
+        *_to_paste(chosen, base_url, is_powershell=sys.platform == "win32"),
+    ]
+
+
+def _to_paste(chosen: Chosen, base_url: str, *, is_powershell: bool) -> list[str]:
+    message = {"role": "user", "content": "Remember: the blue key opens the boathouse."}
+    body = json.dumps({"model": chosen.model, "messages": [message]})
+    url = f"{base_url}/chat/completions"
+    key = "YOUR-KEY" if chosen.settings.keys_file else ""
+    if is_powershell:
+        header = f" -Headers @{{Authorization = 'Bearer {key}'}}" if key else ""
+        return [
+            f'$env:OPENAI_BASE_URL = "{base_url}"',
+            f"Invoke-RestMethod {url} -Method Post -ContentType application/json{header} "
+            f"-Body '{body}'",
+        ]
+    header = f" -H 'authorization: Bearer {key}'" if key else ""
+    return [
+        f"export OPENAI_BASE_URL={base_url}",
+        f"curl {url} -H 'content-type: application/json'{header} -d '{body}'",
+    ]
