@@ -1,0 +1,120 @@
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from governor.desk import FRAME, Desk, laid_again, lay_out, swaps
+from governor.rendering import parsed_block
+from library.records import Event, Hit, Passage
+
+BEGIN = datetime(2024, 5, 8, tzinfo=UTC)
+HERE = 7
+
+
+def event(seq: int, text: str, *, thread_no: int = HERE, name: str | None = None) -> Event:
+    return Event(
+        seq=seq,
+        id=f"e{seq}",
+        collection_id=1,
+        thread_no=thread_no,
+        thread_id=f"t{thread_no}",
+        session_id=None,
+        branch_id=1,
+        position=seq,
+        role="user",
+        digest=seq.to_bytes(16, "big"),
+        body={"role": "user", "content": text, **({"name": name} if name else {})},
+        text=text,
+        occurred_at=BEGIN + timedelta(minutes=seq),
+        recorded_at=BEGIN,
+        turn_id=None,
+        is_partial=False,
+    )
+
+
+def hit(
+    source: Event, *, score: float = 0.9, ordinal: int = 0, of: int = 1, span: slice | None = None
+) -> Hit:
+    start, stop, _ = (span or slice(0, len(source.text))).indices(len(source.text))
+    passage = Passage(source.seq, ordinal, of, start, stop)
+    return Hit(event=source, passage=passage, score=score, signals={"lexical": score})
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def laid_out(hits: list[Hit], room: int = 1_000, taken: frozenset[bytes] = frozenset()) -> Desk:
+    return lay_out(
+        hits,
+        count=words,
+        room_tokens=room,
+        minimum_relevance=0.1,
+        thread_no=HERE,
+        taken_digests=taken,
+    )
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.floats(0, 1)), max_size=12), st.integers(0, 300))
+def test_a_desk_fits_its_room_and_nothing_left_off_would_still_fit(
+    some: list[tuple[int, float]], room: int
+) -> None:
+    """CASES J9: one oversized record never keeps smaller ones off the desk."""
+    hits = [hit(event(at, "word " * size), score=score) for at, (size, score) in enumerate(some)]
+    desk = laid_out(hits, room)
+    block = desk.block(HERE)
+    assert words(block) <= room or not block
+    for one in hits:
+        if one.score >= 0.1 and one.event.id not in desk.ids:
+            assert words(block or FRAME) + one.event.text.count("word") > room - 20
+
+
+def test_records_are_read_in_time_order_conversation_by_conversation() -> None:
+    hits = [
+        hit(event(9, "late", thread_no=2)),
+        hit(event(4, "here, second")),
+        hit(event(1, "early", thread_no=2)),
+        hit(event(3, "here, first", name="Ann")),
+    ]
+    records = parsed_block(laid_out(hits).block(HERE))
+    assert [record.text for record in records] == ["early", "late", "here, first", "here, second"]
+    assert [record.thread for record in records] == ["t2", "t2", "this", "this"]
+    assert records[2].who == "user Ann"
+    assert records[0].at == BEGIN + timedelta(minutes=1)
+
+
+def test_neighbouring_passages_are_laid_out_as_one() -> None:
+    source = event(1, "aaabbbccc")
+    hits = [
+        hit(source, ordinal=2, of=4, span=slice(6, 9)),
+        hit(source, ordinal=0, of=4, span=slice(0, 3)),
+        hit(source, ordinal=1, of=4, span=slice(3, 6)),
+    ]
+    [record] = parsed_block(laid_out(hits).block(HERE))
+    assert (record.text, record.part) == ("aaabbbccc", "1-3 of 4")
+
+
+def test_what_is_in_the_prompt_or_beside_the_point_stays_off() -> None:
+    """CASES J10."""
+    known, weak, good = event(1, "known"), event(2, "weak"), event(3, "good")
+    desk = laid_out([hit(known), hit(weak, score=0.05), hit(good)], taken=frozenset({known.digest}))
+    assert desk.ids == ("e3",)
+
+
+def test_a_remembered_desk_is_laid_out_byte_for_byte_unless_something_is_gone() -> None:
+    """CASES G2 (bifrost#2347)."""
+    events = [event(at, f"record {at}") for at in (1, 2)]
+    desk = laid_out([hit(one) for one in events])
+    again = laid_again(desk.entries, {one.seq: one for one in events})
+    assert again is not None
+    assert again.block(HERE) == desk.block(HERE)
+    assert laid_again(desk.entries, {1: events[0]}) is None
+
+
+def test_the_report_says_what_came_went_and_stayed() -> None:
+    desk = laid_out([hit(event(1, "stays")), hit(event(2, "comes"))])
+    told = swaps(desk, ["e1", "e9"])
+    assert [one["id"] for one in told["swapped_in"]] == ["e2"]
+    assert told["swapped_in"][0]["reason"] == {"lexical": 0.9}
+    assert (told["swapped_out"], told["retained"]) == (["e9"], ["e1"])
+    assert laid_out([]).block(HERE) == ""

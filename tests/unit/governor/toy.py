@@ -1,0 +1,26 @@
+"""A counter that counts words, so that expected numbers can be worked out by hand."""
+
+from governor.message import Message
+
+MESSAGE_OVERHEAD = 2
+
+
+class WordCounter:
+    """One token a word, two a message, three a prompt."""
+
+    identity = "words"
+    is_exact = True
+    prompt_overhead_tokens = 3
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
+        texts = message.counted if replaced is None else (replaced,)
+        return MESSAGE_OVERHEAD + self.count(" ".join((before, *texts)))
+
+    def schemas(self, schemas: tuple[str, ...]) -> int:
+        return sum(map(self.count, schemas))
+
+    async def prime(self, texts: list[str]) -> None:
+        return
