@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.answers import Json
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client
+from tests.e2e.stub_upstream import Seen, StubUpstream
+from tests.e2e.talk import Client, Reply
 
 BUDGET_TOKENS = 4_000
 StartGateway = Callable[..., GatewayProcess]
+Ask = Callable[..., tuple[Reply, Seen]]
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +59,19 @@ def client(gateway: GatewayProcess) -> Iterator[Client]:
 
 
 @pytest.fixture
+def ask(client: Client, upstream: StubUpstream) -> Ask:
+    """Post a chat that must succeed; return the reply and what the upstream got for it."""
+
+    def post(messages: list[Json], *, budget: int | None = None, **more: Any) -> tuple[Reply, Seen]:
+        upstream.budget_tokens = budget or BUDGET_TOKENS
+        reply = client.chat(messages, budget=budget, **more)
+        assert reply.status == 200, reply.content
+        return reply, upstream.last
+
+    return post
+
+
+@pytest.fixture
 def start_gateway(upstream: StubUpstream, tmp_path: Path) -> Iterator[StartGateway]:
     """Start gateways with settings of their own; they are stopped at the end of the test."""
     started: list[GatewayProcess] = []
@@ -80,6 +95,22 @@ def start_gateway(upstream: StubUpstream, tmp_path: Path) -> Iterator[StartGatew
     yield start
     for gateway in started:
         gateway.stop()
+
+
+@pytest.fixture(scope="session")
+def fast_failing_process(
+    upstream_process: StubUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GatewayProcess]:
+    db = tmp_path_factory.mktemp("failing") / "library.db"
+    gateway = GatewayProcess(db=db, upstream=upstream_process.url, settings={"upstream_retries": 0})
+    yield gateway
+    gateway.stop()
+
+
+@pytest.fixture
+def fast_failing(fast_failing_process: GatewayProcess, upstream: StubUpstream) -> GatewayProcess:
+    """A gateway that does not try again, for errors that would be worth a retry."""
+    return fast_failing_process
 
 
 @pytest.fixture

@@ -21,6 +21,16 @@ START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 15.0
 WAIT_S = 20.0
 POLL_S = 0.01
+TURNS_OF_SESSION = """
+    SELECT turn.* FROM turn JOIN thread ON thread.no = turn.thread_no
+    WHERE thread.session_id = ? ORDER BY turn.no
+"""
+EVENTS = """
+    SELECT event.*, coalesce(given_id, 'e' || seq) AS id, thread.id AS thread_id, name AS collection
+    FROM event JOIN thread ON thread.no = event.thread_no
+    JOIN collection ON collection.id = event.collection_id
+    ORDER BY seq
+"""
 
 
 class GatewayProcess:
@@ -119,7 +129,7 @@ class GatewayProcess:
         """Return once nothing is owed to the index."""
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
-            if self.rows("SELECT count(*) AS n FROM outbox")[0]["n"] == 0:
+            if self.rows("SELECT count(*) AS n FROM outbox WHERE NOT is_quarantined")[0]["n"] == 0:
                 return
             time.sleep(POLL_S)
         raise AssertionError(f"the outbox did not drain: {self.status()}")
@@ -147,6 +157,19 @@ class GatewayProcess:
 
     def events(self) -> list[dict[str, Any]]:
         return events(self.db)
+
+    def wait_turns(self, *, session: str, count: int) -> list[dict[str, Any]]:
+        """Return the turns of a client-chosen session once `count` of them have ended."""
+        until = time.monotonic() + WAIT_S
+        while True:
+            found = self.rows(TURNS_OF_SESSION, session)
+            if len(found) == count and all(row["state"] != "prepared" for row in found):
+                return found
+            assert time.monotonic() < until, f"turns of {session}: {found}"
+            time.sleep(POLL_S)
+
+    def files_holding(self, needle: str) -> list[str]:
+        return files_holding(self.db, needle)
 
 
 def clean_environment(settings: Mapping[str, object]) -> dict[str, str]:
@@ -184,9 +207,13 @@ def rows(db: Path, sql: str, *parameters: object) -> list[dict[str, Any]]:
 
 
 def events(db: Path) -> list[dict[str, Any]]:
-    """Return all stored messages in order, `body` parsed."""
-    found = rows(db, "SELECT * FROM event ORDER BY seq")
-    return [row | {"body": json.loads(row["body"])} for row in found]
+    """Return all stored messages in order; `body` parsed, `text` and `id` filled in."""
+    found = rows(db, EVENTS)
+    for row in found:
+        row["body"] = json.loads(row["body"])
+        if row["text"] is None:
+            row["text"] = row["body"]["content"]
+    return found
 
 
 def files_of(db: Path) -> list[Path]:

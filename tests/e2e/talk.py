@@ -1,6 +1,8 @@
 """What a client says: messages, transcripts, and one way to post them raw."""
 
+import json
 import random
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -171,3 +173,41 @@ def texts(messages: list[Json]) -> str:
         elif content:
             found += [str(part.get("text", "")) for part in content]
     return "\n".join(found)
+
+
+class RawConnection:
+    """One chat over a bare socket, which can hang up at any moment and see every header line."""
+
+    def __init__(
+        self,
+        origin: str,
+        body: Json | bytes,
+        *,
+        headers: dict[str, str] | None = None,
+        path: str = "/v1/chat/completions",
+    ) -> None:
+        host, _, port = origin.removeprefix("http://").partition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=10)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {"host": f"{host}:{port}", "content-type": "application/json"} | (headers or {})
+        named = {"content-length": str(len(content))} | named
+        lines = [f"POST {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items()), "", ""]
+        self._socket.sendall("\r\n".join(lines).encode() + content)
+        self.received = b""
+
+    def read_until(self, wanted: bytes) -> bytes:
+        while wanted not in self.received:
+            data = self._socket.recv(1 << 16)
+            assert data, f"the gateway hung up after {self.received!r}"
+            self.received += data
+        return self.received
+
+    def read_head(self) -> tuple[int, list[tuple[str, str]]]:
+        """Return the status and the header lines in order, duplicates kept, names lower-case."""
+        head = self.read_until(b"\r\n\r\n").partition(b"\r\n\r\n")[0].decode("latin-1")
+        first, *lines = head.split("\r\n")
+        pairs = [line.partition(":") for line in lines]
+        return int(first.split(" ")[1]), [(name.lower(), value.strip()) for name, _, value in pairs]
+
+    def hang_up(self) -> None:
+        self._socket.close()

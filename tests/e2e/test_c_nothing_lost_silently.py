@@ -1,0 +1,126 @@
+"""CASES C: what was left out, or could not be done, is said. C2 is in test_durability.py."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Ask, StartGateway
+from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.legality import request_tokens
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import MODEL, Client, assistant, filler, small_talk, texts, user
+
+
+def test_the_answer_says_what_was_left_out(ask: Ask, gateway: GatewayProcess, topic: str) -> None:
+    """CASES C1 (ollama#3839, copilot-cli#385)."""
+    talk = [user(f"{topic} the walrus pin is 8812"), assistant("noted")]
+    first, _ = ask([*talk, user("ok?")])
+    gateway.wait_indexed()
+    talk += [user("ok?"), assistant(first.text), *small_talk(topic, turns=30)]
+    reply, seen = ask([*talk, user("what is the walrus pin?")], budget=1_500)
+    assert int(reply.headers["x-library-budget-tokens"]) == 1_500
+    assert reply.prompt_tokens == request_tokens(seen.json)
+    assert int(reply.headers["x-library-swapped-in"]) >= 1
+    assert int(reply.headers["x-library-swapped-out"]) == 0
+    assert int(reply.headers["x-library-retained"]) == 0
+    report = gateway.report(reply.turn_id)
+    assert report["is_paged"]
+    assert report["paged_out_count"] >= 30
+    assert report["client_tokens"] >= 3_000
+    assert report["prompt_tokens"] == reply.prompt_tokens == sum(report["parts"].values())
+    assert report["swapped_in"][0]["reason"]
+    assert "x-library-degraded" not in reply.headers
+
+
+def test_a_report_is_one_line_of_json_in_the_log_without_message_text(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES C1; issue 2, swap report."""
+    reply, _ = ask([user(f"{topic} do not log this sentence")])
+    gateway.report(reply.turn_id)
+    until_written = [line for line in gateway.stderr_lines if reply.turn_id in line]
+    assert len(until_written) == 1
+    assert json.loads(until_written[0])["turn_id"] == reply.turn_id
+    assert "do not log this sentence" not in gateway.stderr
+
+
+def test_an_index_that_is_down_looks_different_from_nothing_found(
+    start_gateway: StartGateway, upstream: StubUpstream, tmp_path: Path, topic: str
+) -> None:
+    """CASES C3 (memmy-agent PR#9, claude-mem#1608)."""
+    gateway = start_gateway()
+    client = Client(gateway.url)
+    talk = [*small_talk(topic, turns=12)]
+    upstream.budget_tokens = 1_000
+    first = client.chat([*talk, user("hm?")], budget=1_000)
+    assert first.status == 200
+    gateway.wait_indexed()
+    talk += [user("hm?"), assistant(first.text)]
+    nothing = client.chat([*talk, user("Xylograph quorum zeitgeist?")], budget=1_000)
+    assert "x-library-degraded" not in nothing.headers
+    gateway.stop()
+    for path in tmp_path.joinpath("own").rglob("*"):
+        if path.is_file() and not path.name.startswith("library.db"):
+            path.write_bytes(b"damaged")
+    again = start_gateway()
+    client = Client(again.url)
+    talk += [user("Xylograph quorum zeitgeist?"), assistant(nothing.text)]
+    # Either the index was rebuilt by now, or the answer says that it is missing; never silence.
+    answer = client.chat([*talk, user(f"{topic} question 1?")], budget=1_000)
+    assert answer.status == 200
+    found = int(answer.headers["x-library-swapped-in"]) > 0
+    assert found or "x-library-degraded" in answer.headers
+    client.close()
+
+
+@pytest.mark.parametrize("budget", [900, 1_700, 2_600])
+def test_the_budget_can_be_set_for_one_request(ask: Ask, topic: str, budget: int) -> None:
+    """CASES C4 (open-webui#7991)."""
+    talk = [*small_talk(topic, turns=30), user("?")]
+    reply, seen = ask(talk, budget=budget)
+    assert int(reply.headers["x-library-budget-tokens"]) == budget
+    assert budget // 2 < request_tokens(seen.json) <= budget
+
+
+@pytest.mark.parametrize("value", ["0", "-5", "many", "1e3", "99999999999999999999"])
+def test_a_budget_that_is_no_number_is_the_callers_mistake(
+    client: Client, upstream: StubUpstream, topic: str, value: str
+) -> None:
+    """CASES C4 (open-webui#7991)."""
+    reply = client.chat([user(topic)], headers={"x-library-budget-tokens": value})
+    assert reply.status == 400
+    assert reply.json["error"]["type"] == "invalid_request_error"
+    assert upstream.chats == []
+
+
+def test_pins_that_do_not_fit_are_listed_in_the_report_and_a_header(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES C5."""
+    small, large = f"{topic} always use metric units", f"{topic} rules " + filler(topic, words=900)
+    talk = [user(small), assistant("yes"), user(large), assistant("yes, all of it")]
+    reply, _ = ask([*talk, user("ok")])
+    ids = {row["text"]: row["id"] for row in gateway.events()}
+    gateway.cli("pin", ids[small])
+    gateway.cli("pin", ids[large])
+    talk += [user("ok"), assistant(reply.text), *small_talk(topic, turns=30), user("go")]
+    reply, seen = ask(talk, session=reply.thread_id)
+    report = gateway.report(reply.turn_id)
+    assert small in texts(seen.messages)
+    assert report["pinned"] == [ids[small]]
+    assert report["pins_left_out"] == [ids[large]]
+    assert ids[large] in reply.headers["x-library-pins-left-out"]
+    gateway.cli("unpin", ids[small])
+    gateway.cli("unpin", ids[large])
+
+
+def test_the_model_name_in_a_report_is_the_clients(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES C1: a report names what was counted, with which tokenizer, and whether exactly."""
+    reply, _ = ask([user(topic)])
+    report = gateway.report(reply.turn_id)
+    assert report["model"] == MODEL
+    assert "o200k" in report["tokenizer"]
+    assert report["is_exact"] is True

@@ -1,0 +1,399 @@
+"""CASES E: headers, encodings, retries, and every path and field that is not ours."""
+
+import base64
+import gzip
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable
+
+import brotli  # type: ignore[import-untyped]
+import openai
+import pytest
+import zstandard
+
+from tests.e2e.answers import Answer, Json, completion, error, json_answer, said
+from tests.e2e.conftest import Ask, StartGateway
+from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import MODEL, Client, RawConnection, assistant, small_talk, tool, user
+
+HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "upgrade",
+}
+"""Source: RFC 9110 section 7.6.1."""
+ONCE = ("content-type", "content-length", "transfer-encoding", "date", "server", "x-request-id")
+
+
+def test_headers_of_an_answer_are_right_after_relaying(
+    gateway: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES E1 (headroom#1808, superlocalmemory PR#79)."""
+    body = json.dumps(completion({"role": "assistant", "content": "hi"})).encode()
+    upstream.script(
+        Answer(
+            (body,),
+            headers=(
+                ("content-type", "application/json"),
+                ("date", "Mon, 01 Jan 2024 00:00:00 GMT"),
+                ("server", "stub"),
+                ("connection", "x-internal"),
+                ("x-internal", "between the two of us"),
+                ("keep-alive", "timeout=5"),
+                ("proxy-authenticate", "Basic"),
+                ("x-request-id", "req-1"),
+                ("openai-processing-ms", "12"),
+                ("set-cookie", "a=1"),
+                ("set-cookie", "b=2"),
+            ),
+        )
+    )
+    connection = RawConnection(gateway.origin, {"model": MODEL, "messages": [user(topic)]})
+    status, headers = connection.read_head()
+    assert status == 200
+    counts = Counter(name for name, _ in headers)
+    assert {name: counts[name] for name in ONCE if counts[name] > 1} == {}
+    assert not HOP_BY_HOP & {*counts} - {"connection"}
+    assert "x-internal" not in counts
+    assert [value for name, value in headers if name == "set-cookie"] == ["a=1", "b=2"]
+    assert ("x-request-id", "req-1") in headers
+    assert ("openai-processing-ms", "12") in headers
+    named = dict(headers)
+    assert ("content-length" in named) != ("transfer-encoding" in named)
+    assert "content-encoding" not in named
+    connection.read_until(b'"total_tokens": 18}}')
+    connection.hang_up()
+
+
+def test_headers_of_a_request_are_right_after_relaying(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES E1."""
+    client.chat(
+        [user(topic)],
+        headers={
+            "authorization": "Bearer sk-client",
+            "te": "trailers",
+            "connection": "keep-alive, x-private",
+            "x-private": "hop",
+            "x-vendor": "kept",
+            "openai-organization": "org",
+        },
+    )
+    seen = upstream.last
+    counts = Counter(name for name, _ in seen.headers)
+    assert max(counts.values()) == 1
+    assert not {"te", "x-private", "transfer-encoding", "content-encoding"} & {*counts}
+    assert seen.header("host") == f"127.0.0.1:{upstream.port}"
+    assert seen.header("content-length") == str(len(seen.body))
+    assert seen.header("authorization") == "Bearer sk-client"
+    assert seen.header("x-vendor") == "kept"
+    assert seen.header("openai-organization") == "org"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+def test_a_compressed_answer_is_readable_and_recorded(
+    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, encoding: str
+) -> None:
+    """CASES E1 (headroom#1808)."""
+    plain = json.dumps(completion({"role": "assistant", "content": f"{topic} packed"})).encode()
+    upstream.script(
+        Answer(
+            (ENCODERS[encoding](plain),),
+            headers=(("content-type", "application/json"), ("content-encoding", encoding)),
+            framing="length",
+        )
+    )
+    reply = client.chat([user(topic)])
+    assert reply.content == plain
+    gateway.report(reply.turn_id)
+    assert f"{topic} packed" in [row["text"] for row in gateway.events()]
+
+
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("encoding", [*ENCODERS, "GZIP", "identity"])
+def test_a_compressed_request_is_decoded(
+    client: Client, upstream: StubUpstream, topic: str, encoding: str
+) -> None:
+    """CASES E2 (vekil PR#6)."""
+    body = {"model": MODEL, "messages": [user(f"{topic} {encoding}")]}
+    plain = json.dumps(body).encode()
+    packed = ENCODERS.get(encoding.lower(), bytes)(plain)
+    answer = client.http.post(
+        "/chat/completions",
+        content=packed,
+        headers={"content-encoding": encoding, "content-type": "application/json"},
+    )
+    assert answer.status_code == 200, answer.content
+    assert upstream.last.json == body
+    assert upstream.last.header("content-encoding") is None
+
+
+@pytest.mark.parametrize("encoding", ENCODERS)
+def test_a_bomb_is_refused_before_it_fills_memory(
+    client: Client, upstream: StubUpstream, encoding: str
+) -> None:
+    """CASES E2 (vekil PR#6)."""
+    bomb = ENCODERS[encoding](b" " * (200 << 20))
+    assert len(bomb) < 1 << 20
+    answer = client.http.post(
+        "/chat/completions", content=bomb, headers={"content-encoding": encoding}
+    )
+    assert answer.status_code == 413
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert upstream.chats == []
+
+
+@pytest.mark.parametrize("encoding", ["compress", "lzma", "gzip, br, x"])
+def test_an_unknown_encoding_is_refused_as_such(client: Client, encoding: str) -> None:
+    """CASES E2 (vekil PR#6)."""
+    answer = client.http.post(
+        "/chat/completions", content=b"{}", headers={"content-encoding": encoding}
+    )
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize("encoding", ENCODERS)
+@pytest.mark.parametrize("damage", ["noise", "truncated"])
+def test_a_damaged_body_is_the_callers_mistake(
+    client: Client, encoding: str, damage: str, topic: str
+) -> None:
+    """CASES E2."""
+    packed = ENCODERS[encoding](json.dumps({"model": MODEL, "messages": [user(topic)]}).encode())
+    content = packed[:-9] if damage == "truncated" else b"\x00\x01noise"
+    answer = client.http.post(
+        "/chat/completions", content=content, headers={"content-encoding": encoding}
+    )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_a_body_over_the_limit_is_refused_with_or_without_a_length(
+    start_gateway: StartGateway, upstream: StubUpstream
+) -> None:
+    """DESIGN 4.1 and invariant 13."""
+    gateway = start_gateway(max_body_bytes=100_000)
+    client = Client(gateway.url)
+    body = json.dumps({"model": MODEL, "messages": [user("x" * 200_000)]}).encode()
+    assert client.http.post("/chat/completions", content=body).status_code == 413
+    pieces = (body[at : at + 5_000] for at in range(0, len(body), 5_000))
+    assert client.http.post("/chat/completions", content=pieces).status_code == 413
+    client.close()
+    assert upstream.chats == []
+
+
+NOT_CHATS: dict[str, bytes] = {
+    "empty": b"",
+    "not JSON": b"{",
+    "not an object": b"[1]",
+    "no messages": b'{"model": "m"}',
+    "messages of a wrong type": b'{"model": "m", "messages": "hi"}',
+    "no message": b'{"model": "m", "messages": []}',
+    "a message of a wrong type": b'{"model": "m", "messages": [7]}',
+    "no role": b'{"model": "m", "messages": [{"content": "x"}]}',
+    "an unknown role": b'{"model": "m", "messages": [{"role": "wizard", "content": "x"}]}',
+    "content of a wrong type": b'{"model": "m", "messages": [{"role": "user", "content": 3}]}',
+    "no model": b'{"messages": [{"role": "user", "content": "x"}]}',
+    "a model of a wrong type": b'{"model": 3, "messages": [{"role": "user", "content": "x"}]}',
+    "tool calls of a wrong type": b'{"model": "m", "messages": [{"role": "user", "content": "x"},'
+    b' {"role": "assistant", "tool_calls": {"a": 1}}]}',
+    "half a surrogate pair": b'{"model": "m",'
+    b' "messages": [{"role": "user", "content": "\\ud83d"}]}',
+    "deeply nested": b'{"model": "m", "messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "a null byte": b'{"model": "m", "messages": [{"role": "user", "content": "a\\u0000b"}]}',
+}
+
+
+@pytest.mark.parametrize("kind", NOT_CHATS)
+def test_a_body_that_is_no_chat_never_ends_in_a_server_error(
+    client: Client, upstream: StubUpstream, kind: str
+) -> None:
+    """STYLE, errors: the caller's mistakes are answered as such, in OpenAI's shape."""
+    upstream.budget_tokens = None
+    answer = client.http.post("/chat/completions", content=NOT_CHATS[kind])
+    assert answer.status_code < 500, answer.content
+    if answer.status_code >= 400:
+        assert answer.json()["error"].keys() >= {"message", "type", "param", "code"}
+        assert upstream.chats == []
+
+
+def test_a_retried_post_records_the_turn_once(
+    gateway: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES E3 (better-ccflare PR#465): the client's own retry after a 500."""
+    failures = iter([error(500, {"error": {"message": "oops"}})] * 4)
+    upstream.respond = lambda seen: next(failures, said(f"{topic} answered"))
+    with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=5) as sdk:
+        talk = [{"role": "user", "content": f"{topic} once"}]
+        sdk.chat.completions.create(model=MODEL, messages=talk)  # type: ignore[arg-type]
+    stored = Counter(row["text"] for row in gateway.events())
+    assert stored[f"{topic} once"] == 1
+    assert stored[f"{topic} answered"] == 1
+
+
+def test_the_same_post_twice_records_the_messages_once(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES E3 (better-ccflare PR#465)."""
+    first, _ = ask([user(topic)])
+    second, _ = ask([user(topic)])
+    assert second.thread_id == first.thread_id
+    rows = [row for row in gateway.events() if row["thread_id"] == first.thread_id]
+    assert [row["role"] for row in rows] == ["user", "assistant"]
+
+
+PASSED: dict[str, tuple[str, str, bytes | None, dict[str, str]]] = {
+    "a list with a query": ("GET", "/files?purpose=batch&x=%20a%2Fb", None, {}),
+    "an upload": (
+        "POST",
+        "/files",
+        b'--b\r\ncontent-disposition: form-data; name="f"\r\n\r\n\x00\xff\r\n--b--\r\n',
+        {"content-type": "multipart/form-data; boundary=b"},
+    ),
+    "a deletion": ("DELETE", "/files/file-1", None, {}),
+    "embeddings": ("POST", "/embeddings", b'{"input": "x",  "model": "e"}', {}),
+    "a put": ("PUT", "/x/y/z", b"raw", {"content-type": "text/plain"}),
+    "a patch": ("PATCH", "/x", b"{}", {}),
+    "an encoded path": ("GET", "/models/org%2Fname", None, {}),
+    "a model": ("GET", "/models/stub-1", None, {}),
+}
+
+
+@pytest.mark.parametrize("kind", PASSED)
+def test_every_other_path_passes_through_untouched(
+    client: Client, upstream: StubUpstream, kind: str
+) -> None:
+    """CASES E4."""
+    method, path, body, headers = PASSED[kind]
+    raw = bytes(range(256))
+    answer = Answer(
+        (raw[:100], raw[100:]), status=207, headers=(("content-type", "x/y"), ("x-vendor", "v"))
+    )
+    upstream.script(answer, path=f"/v1{path.partition('?')[0]}")
+    got = client.http.request(
+        method, path, content=body, headers={"authorization": "Bearer k"} | headers
+    )
+    assert (got.status_code, got.content) == (207, raw)
+    assert (got.headers["content-type"], got.headers["x-vendor"]) == ("x/y", "v")
+    seen = upstream.requests[-1]
+    assert (seen.method, seen.target, seen.body) == (method, f"/v1{path}", body or b"")
+    assert seen.header("authorization") == "Bearer k"
+    if "content-type" in headers:
+        assert seen.header("content-type") == headers["content-type"]
+
+
+def test_the_list_of_models_is_the_upstreams(client: Client) -> None:
+    """Issue 2, request path."""
+    answer = client.http.get("/models").json()
+    assert answer["object"] == "list"
+    assert "stub-1" in [model["id"] for model in answer["data"]]
+
+
+def odd_fields() -> Json:
+    return {
+        "user": "u-1",
+        "metadata": {"team": "a", "n": "1"},
+        "verbosity": "low",
+        "reasoning_effort": "minimal",
+        "x_vendor": {"nested": [1, 2.5, None, True, "é"], "empty": {}},
+        "temperature": 0.30000000000000004,
+        "seed": 9_007_199_254_740_993,
+        "logit_bias": {"50256": -100},
+        "stop": ["\n\n", "END"],
+        "stream": False,
+        "stream_options": None,
+        "parallel_tool_calls": False,
+        "tools": [tool("zeta"), tool("alpha")],
+        "tool_choice": "auto",
+        "prediction": {"type": "content", "content": "x"},
+        "extra_body": {"guided_json": {"type": "object"}},
+    }
+
+
+@pytest.mark.parametrize("budget", [900, 4_000])
+def test_every_field_of_a_request_arrives_unchanged_and_nothing_is_added(
+    ask: Ask, topic: str, budget: int
+) -> None:
+    """CASES E5 (litellm#10791, #6516; bifrost#3139)."""
+    talk = [*small_talk(topic, turns=10), user("?")]
+    _, seen = ask(talk, budget=budget, **odd_fields())
+    body = seen.json
+    messages = body.pop("messages")
+    assert body == {"model": MODEL} | odd_fields()
+    assert [*body] == ["model", *odd_fields()]
+    assert (messages == talk) == (budget == 4_000)
+
+
+def test_a_number_too_large_for_sixty_four_bits_arrives_as_it_was(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES E5."""
+    body = (
+        b'{"model": "gpt-4o-mini", "x_big": 123456789012345678901234567890, "x_exp": 1e2, '
+        b'"messages": [{"role": "user", "content": "' + topic.encode() + b'"}]}'
+    )
+    answer = client.http.post("/chat/completions", content=body)
+    assert answer.status_code == 200
+    assert b"123456789012345678901234567890" in upstream.last.body
+    assert upstream.last.json["x_exp"] == 100.0
+
+
+def test_the_reply_bytes_are_relayed_unchanged(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """DESIGN 1.4: odd spacing, key order, unknown fields and escapes survive."""
+    raw = (
+        b'{ "x_first":1.50,"choices":[ {"finish_reason":"stop","index":0,"message":'
+        b'{"content":"\\u00e9 \\/ ok","role":"assistant","x":null}}],\n "id":"z"}  \n'
+    )
+    upstream.script(Answer((raw[:40], raw[40:])))
+    assert client.chat([user(topic)]).content == raw
+
+
+def test_nothing_of_an_upstreams_key_is_kept(
+    client: Client, gateway: GatewayProcess, topic: str
+) -> None:
+    """DESIGN 9: keys are never stored, logged or echoed."""
+    secret = "sk-" + base64.b64encode(topic.encode()).decode()
+    reply = client.chat([user(topic)], headers={"authorization": f"Bearer {secret}"})
+    gateway.report(reply.turn_id)
+    assert gateway.files_holding(secret) == []
+    assert secret not in gateway.stderr
+
+
+def test_an_answer_that_is_not_json_is_relayed_and_recorded_as_failed_or_empty(
+    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES D5 for whole answers."""
+    upstream.script(
+        Answer((b"<html>maintenance</html>",), headers=(("content-type", "text/html"),))
+    )
+    reply = client.chat([user(topic)])
+    assert (reply.status, reply.content) == (200, b"<html>maintenance</html>")
+    gateway.report(reply.turn_id)
+    assert client.chat([user(f"{topic} again"), assistant("x"), user("y")]).status == 200
+
+
+def test_a_vendor_field_in_a_reply_is_stored(
+    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES A7, E5: annotations, audio ids and vendor fields of a reply are kept."""
+    message = {"role": "assistant", "content": topic + "!", "annotations": [{"a": 1}], "x_v": "v"}
+    upstream.script(json_answer(completion(message)))
+    reply = client.chat([user(topic)])
+    gateway.report(reply.turn_id)
+    [row] = [row for row in gateway.events() if row["text"] == topic + "!"]
+    assert row["body"] == message

@@ -1,0 +1,121 @@
+"""CASES F: the live tool loop is the model's own; old reasoning may go, no word may change."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.answers import Json, call
+from tests.e2e.conftest import Ask, StartGateway
+from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import (
+    Client,
+    asks,
+    assistant,
+    filler,
+    result,
+    small_talk,
+    system,
+    user,
+)
+
+THOUGHTS: dict[str, Json] = {
+    "reasoning_content": {"reasoning_content": "first look, then leap"},
+    "reasoning": {"reasoning": "hm", "reasoning_details": [{"type": "x", "data": "abc=="}]},
+    "thinking blocks": {
+        "thinking_blocks": [
+            {"type": "thinking", "thinking": "deep", "signature": "c2lnbmF0dXJl"},
+            {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"},
+        ]
+    },
+    "unknown keys": {"x_state": {"z": [1, {"y": None}], "a": 0.1}, "provider_specific_fields": {}},
+    "text beside the calls": {"content": "  I will look.\n"},
+}
+
+
+@pytest.mark.parametrize("kind", THOUGHTS)
+@pytest.mark.parametrize("budget", [900, 4_000])
+def test_assistant_messages_of_an_open_tool_loop_go_back_verbatim(
+    ask: Ask, topic: str, kind: str, budget: int
+) -> None:
+    """CASES F1 (openai-agents-python#678, litellm#25322)."""
+    steps = [
+        asks(call("c1", "look", '{"b": 1,  "a": 2}')) | THOUGHTS[kind],
+        result("c1", "one"),
+        asks(call("c2", "look", "{}"), call("c3", "look", "{}")) | THOUGHTS[kind],
+        result("c2", "two"),
+        result("c3", "three"),
+    ]
+    talk = [system("agent"), *small_talk(f"{topic}{budget}", turns=10), user("task"), *steps]
+    _, seen = ask(talk, budget=budget)
+    assert seen.messages[-5:] == steps
+    assert [[*m] for m in seen.messages[-5:]] == [[*m] for m in steps]
+
+
+def test_reasoning_of_old_turns_is_left_out_where_the_upstream_wants_it_so(
+    start_gateway: StartGateway, upstream: StubUpstream, tmp_path: Path, topic: str
+) -> None:
+    """CASES F2 (litellm PR#36944)."""
+    config = tmp_path / "library-of-context.toml"
+    config.write_text(
+        f'[upstreams.strict]\nurl = "{upstream.url}"\nstrip_old_reasoning = true\n',
+        encoding="utf-8",
+    )
+    gateway = start_gateway(url="strict", config=config)
+    client = Client(gateway.url)
+    old = assistant("done", reasoning_content="old thought", x_kept=1)
+    live = asks(call("c1", "look", "{}"), reasoning_content="live thought")
+    talk = [user(topic), old, user("again"), live, result("c1", "seen")]
+    reply = client.chat(talk)
+    client.close()
+    assert reply.status == 200
+    assert upstream.last.messages == [talk[0], assistant("done", x_kept=1), *talk[2:]]
+    stored = [row["body"] for row in gateway.events()]
+    assert stored[:-1] == talk
+
+
+def test_reasoning_of_old_turns_stays_by_default(ask: Ask, topic: str) -> None:
+    """CASES F2 (litellm PR#36944)."""
+    talk = [user(topic), assistant("done", reasoning_content="old thought"), user("again")]
+    _, seen = ask(talk)
+    assert seen.messages == talk
+
+
+def test_tool_output_of_the_live_turn_is_whole_or_says_that_it_was_shortened(
+    ask: Ask, topic: str
+) -> None:
+    """CASES F3 (headroom#1307): what is left of it is its own head and tail, word for word."""
+    small = "exit 0"
+    huge = "\n".join(f"line {n}: {filler(f'{topic}{n}', words=12)}" for n in range(700))
+    talk = [
+        user(f"{topic} run"),
+        asks(call("c1", "run", "{}"), call("c2", "run", "{}")),
+        result("c1", huge),
+        result("c2", small),
+    ]
+    _, seen = ask(talk, budget=2_000)
+    assert seen.messages[-1] == talk[-1]
+    shortened = seen.messages[-2]["content"]
+    head, marker, tail = re.split(r"(\n\[\.\.\. .* \.\.\.\]\n)", shortened)
+    assert huge.startswith(head)
+    assert huge.endswith(tail)
+    assert len(head) > 500
+    assert len(tail) > 500
+    assert f"{len(huge):,}" in marker
+
+
+def test_no_marker_points_to_something_the_model_cannot_open(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES F4 (headroom#1006): it names a record, and no tool, command, path or address."""
+    talk = [
+        user(f"{topic} run"),
+        asks(call("c1", "run", "{}")),
+        result("c1", f"{topic} " + filler(topic, words=5_000)),
+    ]
+    reply, seen = ask(talk, budget=1_500)
+    [marker] = re.findall(r"\[\.\.\. .* \.\.\.\]", seen.messages[-1]["content"])
+    assert not re.search(r"library_|open|fetch|retrieve|call|tool|http|/", marker)
+    [event_id] = gateway.report(reply.turn_id)["shortened"]
+    assert event_id in marker
