@@ -1,0 +1,278 @@
+"""Durable before visible, and what is said when it cannot be (CASES C2; DESIGN 1.5, 8)."""
+
+import contextlib
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.answers import DONE, ROLE, Gate, Json, chunk, said, stream
+from tests.e2e.conftest import Ask, StartGateway
+from tests.e2e.gateway_process import GatewayProcess, events
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import Client, assistant, filler, small_talk, user
+
+
+def test_a_turn_is_in_the_file_before_the_upstream_is_called(
+    ask: Ask, gateway: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """DESIGN 1.5: the upstream itself looks, with a connection of its own."""
+    found: list[list[str]] = []
+    upstream.on_chat = lambda seen: found.append([row["text"] for row in events(gateway.db)])
+    talk = [user(f"{topic} one"), assistant(f"{topic} two"), user(f"{topic} three")]
+    ask(talk)
+    assert all(m["content"] in found[0] for m in talk)
+
+
+@pytest.mark.parametrize("asked_stream", [True, False])
+def test_a_reply_is_in_the_file_before_the_client_sees_its_end(
+    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, asked_stream: bool
+) -> None:
+    """DESIGN 1.5: twenty times, read the moment the end arrives."""
+    for number in range(20):
+        text = f"{topic} reply {number}"
+        if asked_stream:
+            upstream.script(
+                stream([ROLE, chunk({"content": text}), chunk({}, finish="stop"), DONE])
+            )
+            with client.streaming([user(f"{topic} {number}")]) as response:
+                received = b""
+                for piece in response.iter_raw():
+                    received += piece
+                    if b"[DONE]" in received:
+                        break
+                assert text in [row["text"] for row in gateway.events()]
+        else:
+            upstream.script(said(text))
+            assert client.chat([user(f"{topic} {number}")]).status == 200
+            assert text in [row["text"] for row in gateway.events()]
+
+
+def test_the_end_of_a_stream_waits_for_the_commit(
+    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """DESIGN 1.5: while the reply cannot be committed its text flows, and its end does not."""
+    gate = Gate()
+    upstream.script(stream([ROLE, chunk({"content": "abc"}), gate, chunk({}, finish="stop"), DONE]))
+    with client.streaming([user(topic)]) as response:
+        pieces = response.iter_raw()
+        received = b""
+        while b"abc" not in received:
+            received += next(pieces)
+        with locked(gateway.db):
+            gate.open()
+            ended = threading.Event()
+
+            def read() -> None:
+                nonlocal received
+                for piece in pieces:
+                    received += piece
+                    if b"[DONE]" in received:
+                        ended.set()
+
+            reader = threading.Thread(target=read)
+            reader.start()
+            assert not ended.wait(0.4)
+        assert ended.wait(10)
+        reader.join()
+    assert "abc" in [row["text"] for row in gateway.events()]
+
+
+@contextlib.contextmanager
+def locked(db: Path) -> Iterator[None]:
+    """Hold SQLite's write lock from another process, as a backup or a careless tool would."""
+    code = (
+        "import sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('BEGIN IMMEDIATE')\nprint('held', flush=True)\nsys.stdin.read()\n"
+        "c.execute('ROLLBACK')\n"
+    )
+    with subprocess.Popen(
+        ["python3", "-c", code, str(db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        try:
+            yield
+        finally:
+            holder.communicate(timeout=10)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m,mode=0700", "tmpfs", str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a small tmpfs needs root and mount(8): {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(place: Path) -> None:
+    """Take what room is left."""
+    with contextlib.suppress(OSError), (place / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+@pytest.mark.parametrize("durability", ["strict", "relaxed"])
+def test_a_full_disk_is_answered_as_configured_and_said(
+    start_gateway: StartGateway,
+    upstream: StubUpstream,
+    small_disk: Path,
+    topic: str,
+    durability: str,
+) -> None:
+    """CASES C2 (letta#3151); DESIGN 8."""
+    gateway = start_gateway(db=small_disk / "library.db", durability=durability)
+    client = Client(gateway.url)
+    first = client.chat([user(f"{topic} before")])
+    assert first.status == 200
+    fill(small_disk)
+    calls_before = len(upstream.chats)
+    large = [*small_talk(topic, turns=10), user(f"{topic} " + filler(topic, words=1_500))]
+    reply = client.chat(large)
+    if durability == "strict":
+        assert reply.status == 503
+        assert reply.json["error"].keys() >= {"message", "type", "code"}
+        assert len(upstream.chats) == calls_before
+    else:
+        assert reply.status == 200
+        assert "unrecorded" in reply.headers["x-library-degraded"]
+        assert upstream.last.messages[-1] == large[-1]
+    assert "unrecorded" in gateway.get("/metrics").text or "full" in gateway.get("/metrics").text
+    assert gateway.get("/readyz").status_code == 503
+    assert gateway.get("/livez").status_code == 200
+    (small_disk / "ballast").unlink()
+    later = client.chat([user(f"{topic} after")])
+    client.close()
+    assert later.status == 200
+    assert "x-library-degraded" not in later.headers
+    assert f"{topic} after" in [row["text"] for row in gateway.events()]
+    assert gateway.rows("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+
+
+@pytest.mark.parametrize("durability", ["strict", "relaxed"])
+def test_a_reply_that_cannot_be_stored_is_told_within_the_stream(
+    start_gateway: StartGateway,
+    upstream: StubUpstream,
+    small_disk: Path,
+    topic: str,
+    durability: str,
+) -> None:
+    """CASES C2: the disk fills while the reply streams; strict shows no `[DONE]`."""
+    gateway = start_gateway(db=small_disk / "library.db", durability=durability)
+    client = Client(gateway.url)
+    gate = Gate()
+    text = filler(topic, words=2_000)
+    upstream.script(stream([ROLE, chunk({"content": text}), gate, chunk({}, finish="stop"), DONE]))
+    with client.streaming([user(topic)]) as response:
+        pieces = response.iter_raw()
+        received = next(pieces)
+        fill(small_disk)
+        gate.open()
+        received += b"".join(pieces)
+    client.close()
+    if durability == "strict":
+        assert DONE not in received
+        assert b'"error"' in received.rpartition(b"data: ")[2]
+    else:
+        assert received.endswith(DONE)
+    assert gateway.process.poll() is None
+
+
+def test_a_locked_database_is_waited_for(
+    client: Client, gateway: GatewayProcess, topic: str
+) -> None:
+    """DESIGN 8: a bounded wait, then the turn is recorded."""
+    replies: list[int] = []
+    with locked(gateway.db):
+        thread = threading.Thread(
+            target=lambda: replies.append(client.chat([user(topic)]).status), daemon=True
+        )
+        thread.start()
+        thread.join(0.5)
+        assert replies == []
+    thread.join(15)
+    assert replies == [200]
+    assert topic in [row["text"] for row in gateway.events()]
+
+
+def test_a_damaged_database_is_refused_at_start_with_a_clear_message(tmp_path: Path) -> None:
+    """STYLE, errors: corrupt is not retried."""
+    db = tmp_path / "own" / "library.db"
+    db.parent.mkdir()
+    db.write_bytes(b"SQLite format 3\0" + b"\xff" * 8_000)
+    with pytest.raises(AssertionError, match=r"damaged|not a database|malformed"):
+        GatewayProcess(db=db, upstream="offline").stop()
+
+
+def test_every_turn_has_a_report_and_verify_finds_nothing_wrong(
+    start_gateway: StartGateway, upstream: StubUpstream, topic: str
+) -> None:
+    """Issue 2: `verify` says OK, also for edits, partial replies and paged turns."""
+    gateway = start_gateway()
+    client = Client(gateway.url)
+    talk = [*small_talk(topic, turns=20)]
+    edits = ([*talk, user("a")], [*talk, user("b")], talk[:5], [*talk[:3], user("c")])
+    turns = [client.chat(messages).turn_id for messages in edits]
+    upstream.script(stream([ROLE, chunk({"content": "half"})]))
+    turns.append(client.chat([user(f"{topic} cut")], stream=True).turn_id)
+    client.close()
+    for turn in turns:
+        assert gateway.report(turn)["turn_id"] == turn
+    gateway.wait_indexed()
+    assert gateway.cli("verify").stdout.startswith("OK")
+    gateway.stop()
+    assert gateway.cli("verify").stdout.startswith("OK")
+
+
+def test_verify_names_the_first_break(
+    start_gateway: StartGateway, upstream: StubUpstream, topic: str
+) -> None:
+    """Issue 2: `verify`."""
+    gateway = start_gateway()
+    client = Client(gateway.url)
+    client.chat([*small_talk(topic, turns=3), user("x")])
+    client.close()
+    gateway.wait_indexed()
+    gateway.stop()
+    code = 'UPDATE event SET body = \'{"role": "user", "content": "forged"}\' WHERE seq = 3'
+    subprocess.run(
+        [
+            "python3",
+            "-c",
+            f"import sqlite3; c = sqlite3.connect({str(gateway.db)!r}); "
+            f"c.execute({code!r}); c.commit()",
+        ],
+        check=True,
+    )
+    done = gateway.cli("verify", check=False)
+    assert done.returncode == 1
+    assert "digest" in done.stdout + done.stderr
+    assert "e3" in done.stdout + done.stderr
+
+
+def test_a_huge_attachment_comes_back_byte_for_byte(
+    ask: Ask, gateway: GatewayProcess, topic: str, upstream: StubUpstream
+) -> None:
+    """DESIGN 7: stored once by digest, and whole again when the client leaves it to us."""
+    picture: Json = {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + "iVBORw0K" * 9_000, "detail": "low"},
+    }
+    with_picture = user([{"type": "text", "text": f"{topic} look"}, picture])
+    ask([with_picture], session=topic)
+    ask([user("and now?")], session=topic)
+    assert upstream.last.messages[0] == with_picture
+    assert json.dumps(picture["image_url"]["url"])[1:200] in json.dumps(upstream.last.json)
