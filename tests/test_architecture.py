@@ -23,6 +23,8 @@ LAYERS = {
 MODULES = sorted(path for top in LAYERS for path in (ROOT / top).rglob("*.py"))
 SEAMS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/upstream/direct.py",),
+    "backports": ("gateway/body.py",),
+    "brotli": ("gateway/body.py",),
     "click": ("gateway/cli/*",),
     "filelock": ("library/lock.py",),
     "httpx": ("gateway/cli/client.py", "gateway/cli/demo.py"),
@@ -44,7 +46,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
 """Foreign package -> the modules that may import it. One seam a thing, where its errors end."""
 HEAVY = {
     *("aiohttp", "httpx", "litellm", "numpy", "rich", "sqlite_utils", "tantivy", "tokenizers"),
-    *("quicktok", "uvicorn"),
+    *("backports", "brotli", "quicktok", "uvicorn"),
 }
 """What may be imported inside a function, because its cost is not owed at every start."""
 PURE_MAY_IMPORT = {

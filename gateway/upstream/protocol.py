@@ -4,7 +4,7 @@ A driver opens one exchange and hands back the status, the headers and the body 
 client's protocol. Where the provider is reached otherwise (litellm), the driver builds those bytes.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +20,8 @@ class UpstreamRequest:
     """End-to-end headers only; authorization already decided."""
     body: bytes
     is_stream: bool
+    upload: AsyncIterable[bytes] | None = None
+    """Sent in place of `body`, once: such a request is never tried again."""
 
 
 class UpstreamFailed(Exception):
@@ -40,7 +42,7 @@ class UpstreamReply(Protocol):
 
     status: int
     headers: list[tuple[bytes, bytes]]
-    """Lower-case names; hop-by-hop headers, content-length and content-encoding left out."""
+    """Lower-case names; only what may go to the client (gateway/wire/headers.py)."""
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives.

@@ -2,15 +2,16 @@
 
 The relay forwards bytes, not events: what an upstream wrote reaches the client as it was written.
 So the reader does two things at once. It tells which events the bytes complete, for the record;
-and it tells which bytes may be forwarded now. All of them may, but for two:
+and it tells which bytes may be forwarded now. Those are all but three:
 
+* a line that has not ended: no client acts on it, and an upstream that breaks off within it can
+  then be followed by a readable error event;
 * the event `[DONE]` and what follows it, kept until the reply is committed (DESIGN 1.5);
 * an event that starts like an error, kept until it is complete, because an overflow error is
   rewritten (CASES B5) and half of one cannot be.
 
-A line that may still become one of these is kept until it shows its face, which is a matter of a
-dozen bytes. Everything is decided by the bytes alone: any split of them gives the same events and,
-in the end, the same output.
+Everything is decided by the bytes alone: any split of them gives the same events and, in the end,
+the same output.
 
 Source: WHATWG HTML, "Server-sent events", 9.2.6; where clients are more lenient than it (an event
 that the end of the body completes, space around `[DONE]`), so is this.
@@ -31,7 +32,7 @@ _ERROR_STARTS = (
 _STARTS = (_DONE, *_ERROR_STARTS)
 _BOM = b"\xef\xbb\xbf"
 _FACE_BYTES = 64
-"""A line shows what it is within so many bytes."""
+"""Data shows what it is within so many bytes."""
 
 
 class SseEvent(NamedTuple):
@@ -61,7 +62,6 @@ class SseReader:
         "_is_done_closed",
         "_is_error",
         "_is_first_line",
-        "_is_line_kept",
         "_kept",
         "_line",
         "_max_event_bytes",
@@ -81,8 +81,6 @@ class SseReader:
         self._kept = bytearray()
         self._line = bytearray()
         """The line that has not ended, or b":" (a comment) where its event is oversized."""
-        self._is_line_kept = True
-        """Nothing of that line was forwarded."""
         self._is_first_line = True
         self._is_after_cr = False
         self._event_bytes = 0
@@ -140,6 +138,11 @@ class SseReader:
         self._kept.clear()
         return kept
 
+    @property
+    def is_event_open(self) -> bool:
+        """Lines of an event were forwarded whose blank line was not."""
+        return self._event_bytes > 0
+
     def _is_between_events(self) -> bool:
         return not (
             self._line
@@ -179,30 +182,15 @@ class SseReader:
     def _extend_line(self, part: bytes, ready: bytearray) -> None:
         """Take a part of a line whose end has not come."""
         self._kept += part
-        if not self._count(len(part)):
-            self._line[:] = b":"
-            self._is_line_kept = False
-        else:
+        if self._count(len(part)):
             self._line += part
-        if self._is_line_kept and not self._may_be_special():
-            self._is_line_kept = False
-        self._forward(ready)
-
-    def _may_be_special(self) -> bool:
-        line = bytes(self._line[:_FACE_BYTES])
-        if self._is_first_line:
-            if _BOM.startswith(line):
-                return True
-            line = line.removeprefix(_BOM)
-        if not line.startswith(b"data:"):
-            return b"data:".startswith(line)
-        value = line[5:].lstrip()
-        return value.startswith(_STARTS) or any(start.startswith(value) for start in _STARTS)
+        else:
+            self._line[:] = b":"
+            self._forward(ready)
 
     def _forward(self, ready: bytearray) -> None:
-        """Let go of what is kept, unless there is a reason to keep it."""
-        is_undecided = self._line and self._is_line_kept
-        if not (self.has_done or self._is_error or is_undecided):
+        """Let go of what is kept, unless it is `[DONE]` or an error."""
+        if not (self.has_done or self._is_error):
             ready += self._kept
             self._kept.clear()
 
@@ -215,7 +203,6 @@ class SseReader:
         else:
             line = b":" if self._line or content else b""
         self._line.clear()
-        self._is_line_kept = True
         if self._is_first_line:
             line = line.removeprefix(_BOM)
             self._is_first_line = False

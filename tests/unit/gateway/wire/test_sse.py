@@ -113,17 +113,14 @@ def test_done_without_its_blank_line_is_kept_and_found_at_the_end() -> None:
     )
 
 
-def test_a_line_that_only_began_like_done_is_let_go_as_soon_as_it_differs() -> None:
+def test_a_line_is_forwarded_when_it_ends_and_before_its_event_does() -> None:
+    """CASES D1 (litellm#26102): what a client can act on is never late."""
     reader = SseReader(max_event_bytes=MAX_BYTES)
-    assert reader.feed(b"data: [DO").ready == b""
-    assert reader.feed(b"G]").ready == b"data: [DOG]"
-
-
-def test_half_an_event_is_forwarded_at_once() -> None:
-    """CASES D1 (litellm#26102)."""
-    reader = SseReader(max_event_bytes=MAX_BYTES)
-    assert reader.feed(b'data: {"id":').ready == b'data: {"id":'
-    assert reader.feed(b"1}\n").ready == b"1}\n"
+    assert reader.feed(b'data: {"id":').ready == b""
+    assert reader.feed(b"1}\n: note").ready == b'data: {"id":1}\n'
+    assert reader.is_event_open
+    assert reader.feed(b"\n\n").ready == b": note\n\n"
+    assert not reader.is_event_open
 
 
 def test_a_whole_chunk_is_forwarded_as_the_same_object() -> None:

@@ -1,0 +1,128 @@
+"""The one place where errors become answers.
+
+Who can act decides (STYLE.md): the caller's mistakes are 4xx and never retried, the store's are
+503, the upstream's keep its own status, ours are 500 with the request id. All have OpenAI's shape,
+`{"error": {message, type, param, code}}`, because the clients in front of us parse that one.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import orjson
+
+from gateway.identity import BadSession
+from gateway.refusals import (
+    BadParameter,
+    BodyTooLarge,
+    BodyUnreadable,
+    EncodingUnsupported,
+    HostForbidden,
+    KeyRequired,
+    NotReady,
+    Overloaded,
+    RequestRefused,
+    ScopeForbidden,
+    UnknownPath,
+)
+from gateway.upstream.protocol import UpstreamFailed
+from gateway.wire.chat_completions import MalformedRequest
+from governor.counting.registry import UnknownTokenizer
+from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
+from library.errors import EventConflict, LibraryError, UnknownRecord
+
+_CALLERS = "invalid_request_error"
+_SERVERS = "server_error"
+_ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
+    BadParameter: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_parameter"),
+    BadSession: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_session"),
+    MalformedRequest: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_request"),
+    MalformedTranscript: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_messages"),
+    BudgetTooSmall: (HTTPStatus.BAD_REQUEST, _CALLERS, "context_length_exceeded"),
+    KeyRequired: (HTTPStatus.UNAUTHORIZED, _CALLERS, "invalid_api_key"),
+    ScopeForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "insufficient_permissions"),
+    HostForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_host"),
+    UnknownPath: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
+    UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
+    EventConflict: (HTTPStatus.CONFLICT, _CALLERS, "event_conflict"),
+    BodyTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CALLERS, "body_too_large"),
+    BodyUnreadable: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_body"),
+    EncodingUnsupported: (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _CALLERS, "unsupported_encoding"),
+    Overloaded: (HTTPStatus.TOO_MANY_REQUESTS, "overloaded_error", "gateway_overloaded"),
+    NotReady: (HTTPStatus.SERVICE_UNAVAILABLE, _SERVERS, "not_ready"),
+    UnknownTokenizer: (HTTPStatus.INTERNAL_SERVER_ERROR, _SERVERS, "bad_setting"),
+    RequestRefused: (HTTPStatus.BAD_REQUEST, _CALLERS, "refused"),
+    GovernorError: (HTTPStatus.INTERNAL_SERVER_ERROR, _SERVERS, "internal_error"),
+    LibraryError: (HTTPStatus.SERVICE_UNAVAILABLE, _SERVERS, "store_unavailable"),
+    UpstreamFailed: (HTTPStatus.BAD_GATEWAY, "upstream_error", "upstream_failed"),
+}
+ANSWERED = tuple(_ANSWERS)
+"""Every error that has an answer; anything else is a bug of ours."""
+_RETRY_AFTER_S = {Overloaded: 1, LibraryError: 5, NotReady: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole response."""
+
+    status: int
+    body: bytes
+    headers: list[tuple[bytes, bytes]]
+    """Content type, length, and what else belongs to this answer."""
+
+
+def answer(error: Exception) -> Answer:
+    """Return the answer to `error`, one of `ANSWERED`; the nearest base class decides."""
+    kind = next(kind for kind in type(error).__mro__ if kind in _ANSWERS)
+    status, error_type, code = _ANSWERS[kind]
+    headers = []
+    if kind in _RETRY_AFTER_S:
+        headers.append((b"retry-after", str(_RETRY_AFTER_S[kind]).encode()))
+    if kind is KeyRequired:
+        headers.append((b"www-authenticate", b"Bearer"))
+    return json_answer(
+        error.status if isinstance(error, UpstreamFailed) else status,
+        {"error": error_object(error, error_type=error_type, code=code)},
+        headers=headers,
+    )
+
+
+def error_object(error: Exception, *, error_type: str, code: str) -> dict[str, object]:
+    param = None
+    if isinstance(error, BadParameter | BadSession):
+        param = error.name if isinstance(error, BadParameter) else error.source
+    elif isinstance(error, MalformedRequest):
+        param = error.param
+    elif isinstance(error, MalformedTranscript):
+        param = f"messages.[{error.index}]"
+    elif isinstance(error, BudgetTooSmall):
+        param = "messages"
+    if isinstance(error, UpstreamFailed):
+        code = f"upstream_{error.kind}"
+    return {"message": str(error), "type": error_type, "param": param, "code": code}
+
+
+def error_event(error: Exception) -> bytes:
+    """Return what a stream says when it breaks: OpenAI's error event."""
+    return b"data: " + answer(error).body + b"\n\n"
+
+
+def crash_answer(request_id: str) -> Answer:
+    """Return the answer to a bug of ours, which tells no more than where to look."""
+    message = f"the gateway failed; its log has the cause under request {request_id}"
+    error = {"message": message, "type": _SERVERS, "param": None, "code": "internal_error"}
+    return json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": error})
+
+
+def json_answer(
+    status: int, value: object, *, headers: list[tuple[bytes, bytes]] | None = None
+) -> Answer:
+    body = orjson.dumps(value)
+    return Answer(
+        int(status),
+        body,
+        [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *(headers or ()),
+        ],
+    )

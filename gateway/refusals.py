@@ -1,0 +1,100 @@
+"""What a caller may not have, before any governing: errors of the HTTP side. Pure.
+
+* RequestRefused
+  x BadParameter         a header or query parameter is not what it must be
+  x KeyRequired          no gateway key, or an unknown one
+  x ScopeForbidden       the key does not reach so far
+  x HostForbidden        the Host or Origin header names somebody else (DNS rebinding)
+  x UnknownPath          no such route, or not with this method
+  x BodyTooLarge         the body, as sent or decoded, is over the limit
+  x BodyUnreadable       the body cannot be decoded
+  x EncodingUnsupported  a content-encoding that we do not know
+  x Overloaded           too much is in flight; try again soon
+  x NotReady             the library is not open
+"""
+
+
+class RequestRefused(Exception):
+    """Base of every refusal on the HTTP side."""
+
+
+class BadParameter(RequestRefused):
+    """Parameter `name` must be something else."""
+
+    def __init__(self, name: str, must: str) -> None:
+        super().__init__(f"{name!r} must be {must}")
+        self.name = name
+
+
+class KeyRequired(RequestRefused):
+    """The request carries no valid gateway key."""
+
+    def __init__(self) -> None:
+        super().__init__("this gateway needs one of its keys: `Authorization: Bearer KEY`")
+
+
+class ScopeForbidden(RequestRefused):
+    """The key may not do this; `what` it would have done."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"this key may not {what}")
+        self.what = what
+
+
+class HostForbidden(RequestRefused):
+    """Header `name` holds a value that is not this gateway's."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(
+            f"{name} {value!r} is not allowed here; see the setting "
+            f"{'allowed_hosts' if name == 'Host' else 'allowed_origins'}"
+        )
+        self.name = name
+        self.value = value
+
+
+class UnknownPath(RequestRefused):
+    """There is nothing at this path, or not with this method."""
+
+    def __init__(self, method: str, path: str) -> None:
+        super().__init__(f"there is no {method} {path}")
+        self.path = path
+
+
+class BodyTooLarge(RequestRefused):
+    """The request body is larger than the setting `max_body_bytes`."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"the request body is larger than {limit_bytes} bytes")
+        self.limit_bytes = limit_bytes
+
+
+class BodyUnreadable(RequestRefused):
+    """The body is not what its content-encoding says."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(f"the request body is not valid {encoding}")
+        self.encoding = encoding
+
+
+class EncodingUnsupported(RequestRefused):
+    """The body has a content-encoding that we do not decode."""
+
+    def __init__(self, encoding: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"content-encoding {encoding!r} is not one of {', '.join(known)}")
+        self.encoding = encoding
+
+
+class Overloaded(RequestRefused):
+    """`what` in flight has reached its limit."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(f"the gateway is busy: {limit} {what} in flight; try again")
+        self.limit = limit
+
+
+class NotReady(RequestRefused):
+    """The gateway has not opened its library, or is closing it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)

@@ -1,0 +1,86 @@
+"""Which upstream a request goes to, under which model name, and with whose key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.auth import Principal
+from gateway.settings import ModelSettings, Settings
+from gateway.upstream.protocol import Upstream
+
+AUTHORIZATION = frozenset({"authorization", "x-api-key", "api-key"})
+"""Where a request may carry a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where one request goes."""
+
+    upstream: Upstream
+    model: ModelSettings
+    """What holds for the model, filled in."""
+    strips_old_reasoning: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What an upstream is told about who asks."""
+
+    dropped: frozenset[str]
+    """Headers of the client that must not reach it."""
+    added: Mapping[str, str]
+
+
+class Routing:
+    """The upstreams of one gateway."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        upstreams: Mapping[str, Upstream],
+        environ: Mapping[str, str],
+    ) -> None:
+        """`upstreams` has one entry for each place that the settings name."""
+        self._settings = settings
+        self.upstreams = upstreams
+        self._environ = environ
+
+    def target(self, model: str, principal: Principal) -> Target:
+        """Return where requests for `model` go; a key's own upstream comes first."""
+        row = self._settings.for_model(model)
+        place = principal.upstream or row.upstream
+        named = self._settings.upstreams.get(place)
+        return Target(
+            upstream=self.upstreams[place],
+            model=row,
+            strips_old_reasoning=named is not None and named.strip_old_reasoning,
+        )
+
+    def default(self, principal: Principal) -> Upstream:
+        """Return where a request goes that names no model."""
+        return self.upstreams[principal.upstream or self._settings.upstream]
+
+    def credentials(
+        self, upstream: Upstream, principal: Principal, *, has_own: bool
+    ) -> Credentials:
+        """Return which key `upstream` gets; `has_own`: the request brings one.
+
+        A gateway key never leaves. The client's own key goes to the default upstream, and to one
+        that has no key of its own: it was not meant for the others.
+        """
+        row = self._settings.upstreams.get(upstream.name)
+        key = self._environ.get(row.api_key_env, "") if row and row.api_key_env else ""
+        added = {"authorization": f"Bearer {key}"} if key else {}
+        if principal.is_keyed:
+            return Credentials(AUTHORIZATION, added)
+        is_clients = upstream.name == self._settings.upstream or not key
+        if has_own and is_clients:
+            return Credentials(frozenset(), {})
+        return Credentials(AUTHORIZATION, added)
+
+
+def places(settings: Settings) -> list[str]:
+    """Return every upstream that the settings can send a request to, the default first."""
+    named = [settings.upstream, *settings.upstreams]
+    named += [row.upstream for row in settings.models.values() if row.upstream]
+    return list(dict.fromkeys(named))

@@ -1,0 +1,197 @@
+"""An OpenAI-compatible server, spoken to directly: its bytes are relayed as they arrive.
+
+One connection pool serves all direct upstreams. aiohttp, because it costs a third of a
+millisecond a call where httpx costs one and a half (measured; see PACKAGES.md), and because closing
+its response closes the connection at once, which is how an upstream learns that nobody listens.
+
+Nothing is added to a request: no user agent, no accept, no cookie; no redirect is followed, since
+a redirected POST would carry the key to another host. Encoded answers are not asked for, and
+decoded when they come anyway, because what is relayed must also be read.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from gateway.upstream.protocol import UpstreamFailed, UpstreamReply, UpstreamRequest
+from gateway.upstream.retrying import RETRIED_STATUSES, retry_delay_s
+from gateway.wire.headers import reply_headers
+
+_IDLE_CONNECTION_S = 30.0
+_HEADER_BYTES_MAX = 65_536
+_TOKENIZE_TIMEOUT_S = 10.0
+_PROBE_TIMEOUT_S = 3.0
+_UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for an upstream, and how often to try."""
+
+    connect_s: float
+    first_byte_s: float
+    """Until the answer's head is there."""
+    idle_s: float
+    """Between two pieces of the answer."""
+    retries: int
+
+
+def open_pool(patience: Patience) -> aiohttp.ClientSession:
+    """Return the connection pool that all direct upstreams share; call it inside the event loop.
+
+    It has no limit of its own: requests in flight are limited where they come in.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_CONNECTION_S),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=patience.connect_s, sock_read=patience.first_byte_s
+        ),
+        skip_auto_headers=_UNADDED,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_line_size=_HEADER_BYTES_MAX,
+        max_field_size=_HEADER_BYTES_MAX,
+    )
+
+
+class DirectUpstream:
+    """One OpenAI-compatible server."""
+
+    def __init__(
+        self, name: str, *, url: str, pool: aiohttp.ClientSession, patience: Patience
+    ) -> None:
+        self.name = name
+        self.url = url.rstrip("/")
+        self._pool = pool
+        self._patience = patience
+        self._has_tokenizer = True
+
+    async def open(self, request: UpstreamRequest) -> UpstreamReply:
+        attempt = 0
+        while True:
+            reply, failure = None, None
+            try:
+                reply = await self._send(request)
+            except UpstreamFailed as error:
+                failure = error
+            delay_s = None
+            if attempt < self._patience.retries and request.upload is None:
+                if failure is not None and failure.kind == "refused":
+                    delay_s = retry_delay_s(attempt, {})
+                elif reply is not None and reply.status in RETRIED_STATUSES:
+                    delay_s = retry_delay_s(attempt, dict(reply.headers))
+            if delay_s is None:
+                if failure is not None:
+                    raise failure
+                assert reply is not None
+                return reply
+            if reply is not None:
+                await reply.aclose()
+            attempt += 1
+            await asyncio.sleep(delay_s)
+
+    async def _send(self, request: UpstreamRequest) -> "DirectReply":
+        """Send once.
+
+        Raises:
+            UpstreamFailed: `refused` where the upstream cannot have begun an answer.
+
+        """
+        try:
+            response = await self._pool.request(
+                request.method,
+                URL(self.url + request.path, encoded=True),
+                data=request.body or None if request.upload is None else request.upload,
+                headers={**request.headers, "accept-encoding": "identity"},
+                allow_redirects=False,
+            )
+        except aiohttp.ConnectionTimeoutError as error:
+            raise UpstreamFailed("timeout", f"no connection to {self.name}", status=504) from error
+        except TimeoutError as error:
+            waited = f"{self._patience.first_byte_s:g} s"
+            raise UpstreamFailed(
+                "timeout", f"{self.name} did not begin to answer within {waited}", status=504
+            ) from error
+        except (aiohttp.ClientConnectionError, ConnectionError) as error:
+            # A pooled connection that the server closed meanwhile looks like this too.
+            raise UpstreamFailed("refused", f"{self.name} refused: {error}") from error
+        except (aiohttp.ClientError, ValueError) as error:
+            raise UpstreamFailed("broken", f"{self.name} cannot be asked: {error}") from error
+        connection = response.connection
+        if connection is not None and connection.protocol is not None:
+            connection.protocol.read_timeout = self._patience.idle_s
+        return DirectReply(self.name, response, self._patience.idle_s)
+
+    async def count_tokens(self, text: str) -> int | None:
+        """Ask `/tokenize`, which llama.cpp and vLLM serve beside `/v1`, each with its own field
+        for the text; None: there is none, or it did not answer."""
+        if not self._has_tokenizer:
+            return None
+        body = orjson.dumps(
+            {"content": text, "prompt": text, "add_special": False, "add_special_tokens": False}
+        )
+        try:
+            async with self._pool.post(
+                URL(self.url.removesuffix("/v1") + "/tokenize", encoded=True),
+                data=body,
+                headers={"content-type": "application/json"},
+                timeout=aiohttp.ClientTimeout(total=_TOKENIZE_TIMEOUT_S),
+            ) as response:
+                self._has_tokenizer = response.status not in {404, 405, 501}
+                answer = orjson.loads(await response.read()) if response.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError):
+            return None
+        if not isinstance(answer, dict):
+            return None
+        count, tokens = answer.get("count"), answer.get("tokens")
+        if isinstance(count, int):
+            return count
+        return len(tokens) if isinstance(tokens, list) else None
+
+    async def probe(self) -> str | None:
+        try:
+            async with self._pool.get(
+                URL(self.url + "/models", encoded=True),
+                timeout=aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S),
+            ) as response:
+                # A refused key is an answer too: the client brings its own.
+                return f"{self.url} answers {response.status}" if response.status >= 500 else None
+        except TimeoutError:
+            return f"{self.url} does not answer within {_PROBE_TIMEOUT_S:g} s"
+        except aiohttp.ClientError as error:
+            return f"{self.url} cannot be reached: {error}"
+
+    async def close(self) -> None:
+        """Nothing: the pool is shared, and its owner closes it."""
+
+
+class DirectReply:
+    """An open answer."""
+
+    __slots__ = ("_idle_s", "_name", "_response", "headers", "status")
+
+    def __init__(self, name: str, response: aiohttp.ClientResponse, idle_s: float) -> None:
+        self._name = name
+        self._response = response
+        self._idle_s = idle_s
+        self.status = response.status
+        self.headers = reply_headers(response.raw_headers)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        read = self._response.content.readany
+        try:
+            while chunk := await read():
+                yield chunk
+        except TimeoutError as error:
+            raise UpstreamFailed(
+                "timeout", f"{self._name} was silent for {self._idle_s:g} s", status=504
+            ) from error
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise UpstreamFailed("broken", f"{self._name} broke off: {error}") from error
+
+    async def aclose(self) -> None:
+        # Closes the connection unless the answer was read to its end, and then it is in the pool.
+        self._response.close()
