@@ -19,6 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="folder with transcripts/*.jsonl for the long replay; default: the small fixture",
     )
+    parser.addoption(
+        "--rounds", type=int, default=20, help="how often the crash test kills the gateway"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

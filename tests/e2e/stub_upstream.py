@@ -121,6 +121,10 @@ class StubUpstream:
         """Give the next requests of `path` these answers, one each."""
         self._scripts[path].extend(answers)
 
+    def reset_scripts(self) -> None:
+        """Drop answers that nobody asked for."""
+        self._scripts.clear()
+
     @property
     def chats(self) -> list[Seen]:
         return [seen for seen in self.requests if seen.path == CHAT_PATH]
