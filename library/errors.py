@@ -1,7 +1,7 @@
 """What can go wrong in the library, told apart by who can act.
 
 * LibraryError
-  x StoreUnavailable      nothing can be written now (full, read-only, locked too long)
+  x StoreUnavailable      nothing can be written now (full, read-only, locked too long, busy)
   x StoreCorrupt          the file is damaged; retrying does not help
   x StoreOwned            another process owns the database
   x UnsuitableFileSystem  the database lies where SQLite's locks cannot be trusted
@@ -17,7 +17,8 @@ class LibraryError(Exception):
 
 
 class StoreUnavailable(LibraryError):
-    """The store cannot write now; `reason` is `full`, `read-only`, `locked` or `closed`."""
+    """The store cannot write now; `reason` is `full`, `read-only`, `locked`, `io-error`,
+    `busy` (too many calls wait) or `closed`."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"the store cannot write ({reason}){': ' + detail if detail else ''}")

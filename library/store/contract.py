@@ -85,9 +85,7 @@ class Store(Protocol):
 
     async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event: ...
 
-    async def path_events(
-        self, path: Path, *, before_position: int, limit: int
-    ) -> list[Event]:
+    async def path_events(self, path: Path, *, before_position: int, limit: int) -> list[Event]:
         """Return at most `limit` events of the path just before a position, oldest first."""
 
     async def threads(self, *, collection_id: int | None, limit: int) -> list[dict[str, Any]]:
@@ -109,9 +107,7 @@ class Store(Protocol):
 
     async def unpin(self, event_id: str, *, collection_id: int | None) -> bool: ...
 
-    async def pinned(
-        self, *, collection_id: int | None, thread_id: str | None
-    ) -> list[Event]: ...
+    async def pinned(self, *, collection_id: int | None, thread_id: str | None) -> list[Event]: ...
 
     async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
         """Delete a thread with all that hangs on it; return how many events it had. No byte of

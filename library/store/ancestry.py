@@ -1,0 +1,45 @@
+"""Paths through a thread's tree: from a branch's place up to its root, and the events on it."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from library.records import Path, Segment
+from library.store.statements import SQL
+
+
+def path_to(connection: sqlite3.Connection, branch_id: int, position: int) -> Path:
+    """Return the path that ends at a place; empty parts of it are left out."""
+    segments: list[Segment] = []
+    upto = position
+    for identifier, parent_id, fork_position in connection.execute(
+        SQL["branch_line"], (branch_id,)
+    ):
+        if upto > fork_position:
+            segments.append(Segment(identifier, upto))
+        upto = min(upto, fork_position)
+        assert parent_id is not None or fork_position == -1
+    segments.reverse()
+    return tuple(segments)
+
+
+def spans(path: Path, *, after: int, upto: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (branch, after, upto) of the path's segments within positions (after, upto]."""
+    start = -1
+    for segment in path:
+        low, high = max(start, after), min(segment.upto, upto)
+        if high > low:
+            yield segment.branch_id, low, high
+        start = segment.upto
+
+
+def seqs_on(connection: sqlite3.Connection, path: Path, *, after: int, upto: int) -> list[int]:
+    """Return the seqs at positions (after, upto] of a path, in order: one range scan a segment."""
+    seqs: list[int] = []
+    for span in spans(path, after=after, upto=upto):
+        seqs.extend(seq for (seq,) in connection.execute(SQL["seqs_of_branch"], span))
+    return seqs
+
+
+def is_on(path: Path, branch_id: int, position: int) -> bool:
+    """Tell whether a place lies on a path."""
+    return any(segment.branch_id == branch_id and position <= segment.upto for segment in path)

@@ -1,0 +1,236 @@
+"""Where a transcript belongs: which stored messages it repeats, and what is new (DESIGN 4.2).
+
+1. *Chain.* The longest stored chain that the transcript extends; bisection finds it, the newest
+   messages are asked for first, because all but the last few are known nearly always.
+2. *Anchor.* The same look-up finds chains of transcripts that their client has trimmed, which the
+   turn before left as anchors.
+3. *Overlap.* Where (much of) the transcript is on no chain, its client may have cut its own
+   history, perhaps with a summary in front. Its first and last messages are looked up by digest;
+   from each find the run of equal neighbours is followed both ways, and the longest run wins.
+
+A run that stands at the same place of the transcript as it does of the path, behind a changed user
+or assistant message, is no cut but an edit: then the chain decides, and a branch is opened.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from library.chain import chains
+from library.records import IncomingMessage
+from library.store.ancestry import path_to, spans
+from library.store.statements import SQL
+
+PROBES = 8
+"""Chains of one query, as many as `match_chains` has parameters."""
+
+OVERLAP_PROBES = 8
+"""So many messages at each end of a transcript are looked up by digest; a client's own summary
+in front of a shortened history is one or two messages long."""
+
+DIAGONALS_MAX = 8
+"""So many candidate runs are followed; repeated short messages ("continue") make many."""
+
+SHORTEST_RUN = 2
+"""Two equal neighbours; one message alone proves nothing, unless it is unique and not a user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A stored event's place in its thread's tree."""
+
+    seq: int
+    thread_no: int
+    branch_id: int
+    position: int
+    chain: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The transcript's first `count` messages are stored, and end at `node`."""
+
+    node: Node
+    count: int
+    front_count: int = 0
+    """So many of them stand outside the path: before a run that was found by overlap."""
+    is_overlap: bool = False
+
+    @property
+    def offset(self) -> int:
+        """Position on the path less index in the transcript, of every message of the run."""
+        return self.node.position - (self.count - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Looks in one collection, and in one thread of it when `thread_no` is given."""
+
+    connection: sqlite3.Connection
+    collection_id: int
+    thread_no: int | None
+
+    def match(
+        self, messages: Sequence[IncomingMessage], own_chains: Sequence[bytes]
+    ) -> Match | None:
+        """Return where the transcript continues; None: nowhere."""
+        by_chain = self.by_chain(own_chains)
+        known = by_chain.count if by_chain else 0
+        rest_count = len(messages) - known
+        is_worth_it = rest_count >= SHORTEST_RUN or (known == 0 and messages[0].role != "user")
+        if not is_worth_it:
+            return by_chain
+        overlap = self._by_overlap(messages, known)
+        if overlap is None or not _is_cut(messages, by_chain, overlap):
+            return by_chain
+        return overlap.match
+
+    def by_chain(self, own_chains: Sequence[bytes], *, use_anchors: bool = True) -> Match | None:
+        """Return the longest stored prefix.
+
+        The newest few chains first, then bisection by `PROBES` + 1 parts: "is stored" is true up to
+        some index. (Anchors alone do not keep to that; they lie at the newest chains or are missed,
+        and then the overlap finds the place again.)
+        """
+        low, high = 0, len(own_chains)
+        best: Match | None = None
+        indexes = range(max(high - PROBES, 0), high)
+        while indexes:
+            found = self._stored(own_chains, indexes, use_anchors=use_anchors)
+            if found is None:
+                high = indexes[0]
+            else:
+                best, low = found, found.count
+                high = next((index for index in indexes if index >= low), high)
+            indexes = _probes(low, high)
+            use_anchors = False
+        return best
+
+    def _stored(
+        self, own_chains: Sequence[bytes], indexes: Sequence[int], *, use_anchors: bool
+    ) -> Match | None:
+        """Return the match of the highest of some indexes whose chain is stored."""
+        asked = [own_chains[index] for index in indexes]
+        asked += [asked[-1]] * (PROBES - len(asked))
+        if self.thread_no is None:
+            rows = self.connection.execute(
+                SQL["match_chains"], (self.collection_id, *asked)
+            ).fetchall()
+        else:
+            rows = self.connection.execute(
+                SQL["match_chains_in_thread"], (self.collection_id, *asked, self.thread_no)
+            ).fetchall()
+        index_of = {own_chains[index]: index for index in indexes}
+        matches = [
+            Match(Node(seq, thread_no, branch_id, position, chain), index_of[chain] + 1)
+            for chain, seq, thread_no, branch_id, position, _, _ in rows
+        ]
+        if use_anchors and not any(match.count >= indexes[-1] for match in matches):
+            matches += self._anchored(asked, index_of)
+        return max(matches, key=lambda match: match.count, default=None)
+
+    def _anchored(self, asked: Sequence[bytes], index_of: dict[bytes, int]) -> list[Match]:
+        rows = self.connection.execute(SQL["match_anchors"], (self.collection_id, *asked))
+        return [
+            Match(
+                Node(seq, thread_no, branch_id, position, chain),
+                index_of[own_chain] + 1,
+                front_count,
+                is_overlap=True,
+            )
+            for own_chain, seq, thread_no, branch_id, position, front_count, chain in rows
+            if self.thread_no is None or thread_no == self.thread_no
+        ]
+
+    # -- overlap -------------------------------------------------------------------------------
+    def _by_overlap(self, messages: Sequence[IncomingMessage], known: int) -> "_Run | None":
+        """Return the longest run of messages, the newest of equal ones."""
+        count = len(messages)
+        first = range(known, min(known + OVERLAP_PROBES, count))
+        last = range(max(known, count - OVERLAP_PROBES), count)
+        diagonals: dict[tuple[int, int, int], _Hit] = {}
+        for index in sorted({*first, *last}):
+            rows = self._with_digest(messages[index].digest)
+            for node in rows:
+                key = (node.thread_no, node.branch_id, node.position - index)
+                before = diagonals.get(key)
+                hits = before.hits + 1 if before else 1
+                diagonals[key] = _Hit(index, node, hits, is_unique=len(rows) == 1)
+        likely = sorted(diagonals.values(), key=lambda hit: (hit.hits, hit.node.seq), reverse=True)
+        runs = [self._follow(messages, hit) for hit in likely[:DIAGONALS_MAX]]
+        runs = [run for run in runs if run.length >= SHORTEST_RUN or (run.is_alone_enough)]
+        return max(runs, key=lambda run: (run.length, run.match.node.seq), default=None)
+
+    def _with_digest(self, digest: bytes) -> list[Node]:
+        if self.thread_no is None:
+            rows = self.connection.execute(SQL["newest_with_digest"], (self.collection_id, digest))
+        else:
+            key = (self.collection_id, digest, self.thread_no)
+            rows = self.connection.execute(SQL["newest_with_digest_in_thread"], key)
+        return [Node(*row) for row in rows.fetchall()]
+
+    def _follow(self, messages: Sequence[IncomingMessage], hit: "_Hit") -> "_Run":
+        """Extend a hit to the run of equal messages around it."""
+        start = hit.index - self._equal_before(messages, hit)
+        rest = [message.digest for message in messages[hit.index + 1 :]]
+        inside = replace(self, thread_no=hit.node.thread_no)
+        ahead = inside.by_chain(chains(rest, after=hit.node.chain), use_anchors=False)
+        node, end = (ahead.node, hit.index + ahead.count) if ahead else (hit.node, hit.index)
+        match = Match(node, end + 1, start, is_overlap=True)
+        is_alone_enough = hit.is_unique and messages[hit.index].role in {"assistant", "tool"}
+        return _Run(match, end + 1 - start, is_alone_enough)
+
+    def _equal_before(self, messages: Sequence[IncomingMessage], hit: "_Hit") -> int:
+        """Return how many messages just before the hit equal those before its event."""
+        node = hit.node
+        path = path_to(self.connection, node.branch_id, node.position)
+        lowest = node.position - hit.index - 1
+        equal = 0
+        for span in reversed(list(spans(path, after=lowest, upto=node.position - 1))):
+            for (digest,) in self.connection.execute(SQL["digests_backwards"], span).fetchall():
+                if messages[hit.index - 1 - equal].digest != digest:
+                    return equal
+                equal += 1
+        return equal
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A message whose digest is that of a stored event."""
+
+    index: int
+    node: Node
+    hits: int
+    """Further messages of the same diagonal that were found, this one included."""
+    is_unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    match: Match
+    length: int
+    is_alone_enough: bool
+
+
+def _probes(low: int, high: int) -> range:
+    """Return at most `PROBES` indexes that part low..high - 1 evenly; the last is high - 1 when
+    they are few enough to ask for all."""
+    count = high - low
+    if count <= PROBES:
+        return range(low, high)
+    step = -(-count // (PROBES + 1))
+    return range(low + step - 1, high, step)
+
+
+def _is_cut(messages: Sequence[IncomingMessage], by_chain: Match | None, run: _Run) -> bool:
+    """Tell whether an overlap is a history cut by its client, and not an edit of one."""
+    if by_chain is None:
+        return True
+    if run.length < SHORTEST_RUN:
+        return False
+    if run.match.node.thread_no != by_chain.node.thread_no:
+        return run.length > by_chain.count
+    if run.match.offset != by_chain.offset:
+        return True
+    gap = messages[by_chain.count : run.match.front_count]
+    return all(message.role == "tool" for message in gap)

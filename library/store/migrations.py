@@ -1,0 +1,47 @@
+"""The schema's history, kept by sqlite-utils' migrations: each is applied once, in order.
+
+sqlite-utils takes 0.2 s and 25 MB (it brings numpy), so it is imported only while something is to
+be applied; a database that is up to date says so in one query. A migration and the note that it
+was applied are one transaction, so that a crash leaves it either done or pending.
+"""
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from library.store.statements import SQL, statements_of
+
+if TYPE_CHECKING:
+    from sqlite_utils.migrations import Migrations
+
+SCRIPTS = ("schema_1.sql",)
+"""In order; a released one is never changed again."""
+
+MIGRATION_SET = "library"
+
+
+def migrate(connection: sqlite3.Connection) -> list[str]:
+    """Apply what is pending; return its names."""
+    if connection.execute(SQL["has_migrations"]).fetchone():
+        applied = {name for (name,) in connection.execute(SQL["migrations"], (MIGRATION_SET,))}
+    else:
+        applied = set()
+    pending = [script for script in SCRIPTS if script not in applied]
+    if pending:
+        from sqlite_utils import Database
+
+        _migrations().apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+    return pending
+
+
+def _migrations() -> "Migrations":
+    from sqlite_utils.migrations import Migrations
+
+    migrations = Migrations(MIGRATION_SET)
+    for script in SCRIPTS:
+
+        @migrations(name=script)
+        def apply(db: object, script: str = script) -> None:
+            for statement in statements_of(script):
+                db.conn.execute(statement)  # type: ignore[attr-defined]
+
+    return migrations

@@ -1,0 +1,130 @@
+"""Owed indexing work: leased, settled, failed, quarantined (transactional outbox).
+
+The row is written with its event (tree.py), so neither can exist alone. A lease is a random token
+with an end: whoever holds the live token may settle, so two indexers never store one event's work
+twice, however slow the first was.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import orjson
+
+from library.records import Claim, Event, IndexedEvent, Passage, Quarantined, Watermarks
+from library.store.encoding import event_id, from_micros, read_events, to_micros
+from library.store.statements import SQL
+
+ERROR_CHARACTERS_MAX = 500
+"""Of what went wrong, kept for people."""
+
+
+def claim(
+    connection: sqlite3.Connection, *, owner: str, limit: int, lease_s: float, now: datetime
+) -> list[Claim]:
+    """Lease the oldest due work."""
+    token = secrets.token_hex(8)
+    expires_at = now + timedelta(seconds=lease_s)
+    due = connection.execute(SQL["due"], (to_micros(now), limit)).fetchall()
+    connection.executemany(
+        SQL["lease"],
+        [(owner, token, attempts + 1, to_micros(expires_at), seq) for seq, attempts in due],
+    )
+    return [Claim(seq, token, attempts + 1, expires_at) for seq, attempts in due]
+
+
+def settle(
+    connection: sqlite3.Connection, claims: Sequence[Claim], results: Sequence[IndexedEvent]
+) -> int:
+    """Store the results of the claims that still hold, and drop their work."""
+    by_seq = {result.seq: result for result in results}
+    held_count = 0
+    for each in claims:
+        result = by_seq[each.seq]
+        if connection.execute(SQL["settle"], (each.seq, each.token)).rowcount != 1:
+            continue
+        held_count += 1
+        assert not result.vectors or len(result.vectors) == len(result.passages)
+        spans = [[passage.start, passage.stop] for passage in result.passages]
+        row = (_json(spans), result.embedder, b"".join(result.vectors), each.seq)
+        connection.execute(SQL["insert_indexed"], row)
+    return held_count
+
+
+def fail(
+    connection: sqlite3.Connection,
+    claim: Claim,
+    *,
+    error: str,
+    retry_at: datetime,
+    quarantine: bool,
+) -> None:
+    """Give work back, to be tried again later or on demand; a lost claim changes nothing."""
+    kept = error[:ERROR_CHARACTERS_MAX]
+    row = (to_micros(retry_at), kept, quarantine, claim.seq, claim.token)
+    connection.execute(SQL["fail"], row)
+
+
+def retry_quarantined(connection: sqlite3.Connection, seqs: Sequence[int] | None) -> int:
+    """Make quarantined work due again, all of it or some."""
+    listed = None if seqs is None else _json(list(seqs))
+    return connection.execute(SQL["retry_quarantined"], {"seqs": listed}).rowcount
+
+
+def quarantined(connection: sqlite3.Connection) -> list[Quarantined]:
+    """List the work that failed too often."""
+    return [
+        Quarantined(seq, event_id(seq, given_id), attempts, error or "")
+        for seq, given_id, attempts, error in connection.execute(SQL["quarantined"]).fetchall()
+    ]
+
+
+def watermarks(connection: sqlite3.Connection) -> Watermarks:
+    """Return how far each stage is; call it on one snapshot."""
+    (recorded,) = connection.execute(SQL["recorded"]).fetchone()
+    oldest = connection.execute(SQL["oldest_pending"]).fetchone()
+    (pending_count,) = connection.execute(SQL["pending_count"]).fetchone()
+    return Watermarks(
+        recorded=recorded,
+        indexed=recorded if oldest is None else oldest[0] - 1,
+        pending_count=pending_count,
+        oldest_pending_at=None if oldest is None else from_micros(oldest[1]),
+        quarantined=tuple(quarantined(connection)),
+    )
+
+
+def passages_of(seq: int, spans: str) -> tuple[Passage, ...]:
+    """Return the passages that a row of `indexed` stands for."""
+    pairs = orjson.loads(spans)
+    return tuple(
+        Passage(seq, ordinal, len(pairs), start, stop)
+        for ordinal, (start, stop) in enumerate(pairs)
+    )
+
+
+def indexed_after(
+    connection: sqlite3.Connection, *, after: int, limit: int
+) -> list[tuple[Event, IndexedEvent]]:
+    """Return the next indexed events above a seq, with their passages and vectors."""
+    rows = connection.execute(SQL["indexed_after"], (after, limit)).fetchall()
+    events = read_events(connection, [row[0] for row in rows])
+    found: list[tuple[Event, IndexedEvent]] = []
+    for event, (seq, spans, embedder, vectors) in zip(events, rows, strict=True):
+        passages = passages_of(seq, spans)
+        indexed = IndexedEvent(seq, passages, vector_rows(vectors, len(passages)), embedder)
+        found.append((event, indexed))
+    return found
+
+
+def vector_rows(vectors: bytes, count: int) -> tuple[bytes, ...]:
+    """Return the rows that stand one after another in `vectors`; () when there are none."""
+    if not vectors:
+        return ()
+    size = len(vectors) // count
+    assert size * count == len(vectors)
+    return tuple(vectors[at : at + size] for at in range(0, len(vectors), size))
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

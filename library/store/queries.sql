@@ -1,0 +1,369 @@
+-- Every statement of the SQLite store. `:name` parameters where a value is used twice.
+
+-- ---- the file -------------------------------------------------------------------------------
+
+-- name: has_migrations
+SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_sqlite_migrations'
+
+-- name: migrations
+SELECT name FROM _sqlite_migrations WHERE migration_set = ?
+
+-- name: get_meta
+SELECT value FROM meta WHERE key = ?
+
+-- name: set_meta
+INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
+-- name: delete_meta
+DELETE FROM meta WHERE key = ?
+
+-- name: abandon_turns
+UPDATE turn SET state = 'abandoned' WHERE no > ? AND state = 'prepared'
+
+-- name: newest_turn
+SELECT ifnull(max(no), 0) FROM turn
+
+-- name: free_leases
+UPDATE outbox SET owner = NULL, token = NULL, available_at = 0 WHERE token IS NOT NULL
+
+-- ---- a turn's place -------------------------------------------------------------------------
+
+-- name: collection
+SELECT id FROM collection WHERE name = ?
+
+-- name: insert_collection
+INSERT INTO collection (name) VALUES (?)
+
+-- name: session_thread
+SELECT no, id, style, head_branch, head_position, prompt_state FROM thread
+WHERE collection_id = ? AND session_id = ?
+
+-- name: thread_by_id
+SELECT no, id, style, head_branch, head_position, prompt_state FROM thread
+WHERE id = ? AND collection_id = ?
+
+-- name: thread_by_no
+SELECT no, id, style, head_branch, head_position, prompt_state FROM thread WHERE no = ?
+
+-- name: insert_thread
+INSERT INTO thread (id, collection_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
+
+-- One row a chain: of several threads one without a session, then the newest.
+-- name: match_chains
+SELECT e.chain, e.seq, e.thread_no, e.branch_id, e.position, 0,
+       max((t.session_id IS NULL) * 4611686018427387904 + e.seq)
+FROM event AS e JOIN thread AS t ON t.no = e.thread_no
+WHERE e.collection_id = ? AND e.chain IN (?, ?, ?, ?, ?, ?, ?, ?)
+GROUP BY e.chain
+
+-- name: match_chains_in_thread
+SELECT chain, seq, thread_no, branch_id, position, 0, 0 FROM event
+WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?) AND thread_no = ?
+
+-- name: match_anchors
+SELECT a.chain, e.seq, e.thread_no, e.branch_id, e.position, a.front_count, e.chain
+FROM anchor AS a JOIN event AS e ON e.seq = a.event_seq
+WHERE a.collection_id = ? AND a.chain IN (?, ?, ?, ?, ?, ?, ?, ?)
+ORDER BY a.event_seq DESC
+
+-- name: newest_with_digest
+SELECT seq, thread_no, branch_id, position, chain FROM event
+WHERE collection_id = ? AND digest = ? ORDER BY seq DESC LIMIT 8
+
+-- name: newest_with_digest_in_thread
+SELECT seq, thread_no, branch_id, position, chain FROM event
+WHERE collection_id = ? AND digest = ? AND thread_no = ? ORDER BY seq DESC LIMIT 8
+
+-- name: last_position
+SELECT max(position) FROM event WHERE branch_id = ?
+
+-- name: event_with_chain
+SELECT seq, thread_no, branch_id, position, chain FROM event
+WHERE collection_id = ? AND chain = ? AND thread_no = ?
+
+-- The branches from this one up to its root.
+-- name: branch_line
+WITH RECURSIVE line (id, parent_id, fork_position, depth) AS (
+    SELECT id, parent_id, fork_position, 0 FROM branch WHERE id = ?
+    UNION ALL
+    SELECT b.id, b.parent_id, b.fork_position, depth + 1
+    FROM line JOIN branch AS b ON b.id = line.parent_id
+)
+SELECT id, parent_id, fork_position FROM line ORDER BY depth
+
+-- name: seqs_of_branch
+SELECT seq FROM event WHERE branch_id = ? AND position > ? AND position <= ? ORDER BY position
+
+-- name: digests_backwards
+SELECT digest FROM event WHERE branch_id = ? AND position > ? AND position <= ?
+ORDER BY position DESC
+
+-- name: tail_of_branch
+SELECT seq, branch_id, position, chain, digest, is_partial, thread_no FROM event
+WHERE branch_id = ? AND position <= ? ORDER BY position DESC LIMIT ?
+
+-- name: event_with_given_id
+SELECT seq, thread_no, branch_id, position, chain, digest FROM event
+WHERE collection_id = ? AND given_id = ?
+
+-- name: event_with_seq
+SELECT seq, thread_no, branch_id, position, chain, digest FROM event
+WHERE collection_id = ? AND seq = ?
+
+-- name: places_of_seqs
+SELECT seq, branch_id, position FROM event WHERE seq IN (SELECT value FROM json_each(?))
+
+-- name: thread_pins
+SELECT event_seq FROM pin WHERE collection_id = ? AND (thread_no = ? OR thread_no IS NULL)
+ORDER BY no
+
+-- ---- writing a turn -------------------------------------------------------------------------
+
+-- name: insert_branch
+INSERT INTO branch (thread_no, parent_id, fork_position) VALUES (?, ?, ?)
+
+-- name: insert_event
+INSERT INTO event (given_id, collection_id, thread_no, branch_id, position, role, digest, chain,
+                   body, text, occurred_at, recorded_at, turn_id, is_partial, is_masked)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: insert_outbox
+INSERT INTO outbox (seq, thread_no) VALUES (?, ?)
+
+-- name: insert_part
+INSERT INTO part (collection_id, digest, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: insert_event_part
+INSERT INTO event_part (event_seq, part_no)
+SELECT ?, no FROM part WHERE collection_id = ? AND digest = ?
+
+-- name: insert_system_text
+INSERT INTO system_text (collection_id, digest, texts) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: insert_anchor
+INSERT INTO anchor (collection_id, chain, event_seq, front_count) VALUES (?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+
+-- name: insert_turn
+INSERT INTO turn (id, collection_id, thread_no, head_seq, own_chain, front_count, system_digest,
+                  state, model, upstream, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, 'prepared', ?, ?, ?)
+ON CONFLICT (id) DO NOTHING
+
+-- name: move_head
+UPDATE thread SET head_branch = ?, head_position = ?, style = ?, updated_at = ?,
+                  turn_count = turn_count + ?
+WHERE no = ?
+
+-- ---- ending a turn --------------------------------------------------------------------------
+
+-- name: turn_to_end
+SELECT t.no, t.collection_id, t.thread_no, t.state, t.own_chain, t.front_count, t.reply_seqs,
+       e.seq, e.branch_id, e.position, e.chain
+FROM turn AS t LEFT JOIN event AS e ON e.seq = t.head_seq
+WHERE t.id = ?
+
+-- name: end_turn
+UPDATE turn SET state = ?, ended_at = ?, reply_seqs = ? WHERE no = ?
+
+-- name: insert_report
+INSERT INTO report (turn_no, body) VALUES (?, ?)
+
+-- The head moves on only from where the turn left it: a later turn's place is kept.
+-- name: end_thread_turn
+UPDATE thread SET
+    (head_branch, head_position) = (
+        SELECT iif(moves, :branch_id, head_branch), iif(moves, :position, head_position)
+        FROM (SELECT :has_reply AND head_branch IS :old_branch
+                     AND head_position IS :old_position AS moves)
+    ),
+    prompt_state = ifnull(:prompt_state, prompt_state),
+    updated_at = :ended_at
+WHERE no = :thread_no
+
+-- name: thread_head
+SELECT head_branch, head_position FROM thread WHERE no = ?
+
+-- name: prompt_state
+SELECT prompt_state FROM thread WHERE no = ?
+
+-- ---- reading --------------------------------------------------------------------------------
+
+-- name: events
+SELECT e.seq, e.given_id, e.collection_id, e.thread_no, t.id, t.session_id, e.branch_id,
+       e.position, e.role, e.digest, e.body, e.text, e.occurred_at, e.recorded_at, e.turn_id,
+       e.is_partial
+FROM event AS e JOIN thread AS t ON t.no = e.thread_no
+WHERE e.seq IN (SELECT value FROM json_each(:seqs))
+  AND (:collection_id IS NULL OR e.collection_id = :collection_id)
+
+-- name: seq_with_given_id
+SELECT seq FROM event
+WHERE given_id = :id AND (:collection_id IS NULL OR collection_id = :collection_id)
+ORDER BY seq DESC LIMIT 1
+
+-- name: seqs_of_thread
+SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+WHERE b.thread_no = ? AND e.seq > ? ORDER BY e.seq LIMIT ?
+
+-- name: parts
+SELECT p.digest, p.data FROM event_part AS r JOIN part AS p ON p.no = r.part_no
+WHERE r.event_seq = ?
+
+-- name: find_thread
+SELECT no FROM thread
+WHERE id = :id AND (:collection_id IS NULL OR collection_id = :collection_id)
+
+-- name: find_session
+SELECT no FROM thread
+WHERE session_id = :id AND (:collection_id IS NULL OR collection_id = :collection_id)
+ORDER BY updated_at DESC LIMIT 1
+
+-- name: threads
+SELECT t.id, t.session_id, c.name, t.turn_count, t.created_at, t.updated_at,
+       (SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+        WHERE b.thread_no = t.no),
+       (SELECT count(*) FROM branch AS b WHERE b.thread_no = t.no),
+       (SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+        WHERE b.thread_no = t.no AND b.parent_id IS NULL AND e.position = 0
+        ORDER BY b.id LIMIT 1)
+FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
+WHERE :collection_id IS NULL OR t.collection_id = :collection_id
+ORDER BY t.updated_at DESC, t.no DESC LIMIT :limit
+
+-- name: prompt_state
+SELECT prompt_state FROM thread WHERE no = ?
+
+-- name: turn
+SELECT t.id, h.id, c.name, t.model, t.upstream, t.state, t.started_at, t.ended_at,
+       r.number, r.body
+FROM turn AS t JOIN thread AS h ON h.no = t.thread_no
+     JOIN collection AS c ON c.id = t.collection_id
+     LEFT JOIN report AS r ON r.turn_no = t.no
+WHERE t.id = :id AND (:collection_id IS NULL OR t.collection_id = :collection_id)
+
+-- name: reports
+SELECT t.id, h.id, c.name, t.model, t.upstream, t.state, t.started_at, t.ended_at,
+       r.number, r.body
+FROM report AS r JOIN turn AS t ON t.no = r.turn_no
+     JOIN thread AS h ON h.no = t.thread_no
+     JOIN collection AS c ON c.id = t.collection_id
+WHERE r.number > :after
+  AND (:collection_id IS NULL OR t.collection_id = :collection_id)
+  AND (:thread_no IS NULL OR t.thread_no = :thread_no)
+ORDER BY r.number DESC LIMIT :newest
+
+-- ---- pins -----------------------------------------------------------------------------------
+
+-- name: insert_pin
+INSERT INTO pin (collection_id, thread_no, event_seq) VALUES (?, ?, ?)
+ON CONFLICT (event_seq) DO UPDATE SET thread_no = excluded.thread_no
+
+-- name: delete_pin
+DELETE FROM pin WHERE event_seq = ?
+
+-- name: pinned
+SELECT event_seq FROM pin
+WHERE (:collection_id IS NULL OR collection_id = :collection_id)
+  AND (:thread_no IS NULL OR thread_no IS NULL OR thread_no = :thread_no)
+ORDER BY no
+
+-- ---- deletion -------------------------------------------------------------------------------
+
+-- name: thread_numbers
+SELECT no FROM thread WHERE collection_id = ?
+
+-- name: thread_owner
+SELECT id, collection_id FROM thread WHERE no = ?
+
+-- name: count_thread_events
+SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id WHERE b.thread_no = ?
+
+-- name: delete_thread_events
+DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE thread_no = ?)
+
+-- name: delete_thread_pins
+DELETE FROM pin WHERE thread_no = ?
+
+-- name: delete_thread_turns
+DELETE FROM turn WHERE thread_no = ?
+
+-- name: delete_thread
+DELETE FROM thread WHERE no = ?
+
+-- name: delete_unused_parts
+DELETE FROM part WHERE collection_id = ? AND no NOT IN (SELECT part_no FROM event_part)
+
+-- name: delete_unused_system_texts
+DELETE FROM system_text
+WHERE collection_id = :collection_id AND digest NOT IN (
+    SELECT system_digest FROM turn
+    WHERE collection_id = :collection_id AND system_digest IS NOT NULL
+)
+
+-- name: delete_reports_naming
+DELETE FROM report WHERE instr(body, CAST(:thread_id AS BLOB)) AND turn_no IN (
+    SELECT no FROM turn WHERE collection_id = :collection_id
+)
+
+-- Another thread's prompt may have held records of the forgotten one.
+-- name: clear_prompt_states
+UPDATE thread SET prompt_state = NULL WHERE collection_id = ? AND prompt_state IS NOT NULL
+
+-- name: delete_collection
+DELETE FROM collection WHERE id = ?
+
+-- ---- outbox ---------------------------------------------------------------------------------
+
+-- name: due
+SELECT seq, attempts FROM outbox WHERE is_quarantined = 0 AND available_at <= ?
+ORDER BY seq LIMIT ?
+
+-- name: lease
+UPDATE outbox SET owner = ?, token = ?, attempts = ?, available_at = ? WHERE seq = ?
+
+-- name: settle
+DELETE FROM outbox WHERE seq = ? AND token = ?
+
+-- name: insert_indexed
+INSERT INTO indexed (seq, collection_id, spans, embedder, vectors)
+SELECT seq, collection_id, ?, ?, ? FROM event WHERE seq = ?
+ON CONFLICT (seq) DO UPDATE SET
+    spans = excluded.spans, embedder = excluded.embedder, vectors = excluded.vectors
+
+-- name: fail
+UPDATE outbox SET owner = NULL, token = NULL, available_at = ?, error = ?, is_quarantined = ?
+WHERE seq = ? AND token = ?
+
+-- name: retry_quarantined
+UPDATE outbox SET is_quarantined = 0, attempts = 0, available_at = 0
+WHERE is_quarantined AND (:seqs IS NULL OR seq IN (SELECT value FROM json_each(:seqs)))
+
+-- name: recorded
+SELECT ifnull(max(seq), 0) FROM event
+
+-- name: oldest_pending
+SELECT o.seq, e.recorded_at FROM outbox AS o JOIN event AS e ON e.seq = o.seq
+WHERE o.is_quarantined = 0 ORDER BY o.seq LIMIT 1
+
+-- name: pending_count
+SELECT count(*) FROM outbox WHERE is_quarantined = 0
+
+-- name: quarantined
+SELECT o.seq, e.given_id, o.attempts, o.error FROM outbox AS o JOIN event AS e ON e.seq = o.seq
+WHERE o.is_quarantined ORDER BY o.seq
+
+-- name: thread_pending
+SELECT 1 FROM outbox WHERE thread_no = ? AND is_quarantined = 0 LIMIT 1
+
+-- ---- for derived indexes --------------------------------------------------------------------
+
+-- name: spans
+SELECT seq, spans FROM indexed WHERE seq IN (SELECT value FROM json_each(?))
+
+-- name: indexed_after
+SELECT seq, spans, embedder, vectors FROM indexed WHERE seq > ? ORDER BY seq LIMIT ?
+
+-- name: vectors
+SELECT seq, spans, vectors FROM indexed
+WHERE collection_id = ? AND embedder = ? AND seq > ? ORDER BY seq

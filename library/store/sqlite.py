@@ -1,0 +1,404 @@
+"""The store on SQLite: one file, one writing thread with group commit, a few reading ones.
+
+This module only says which job runs on which lane; what the jobs do stands in recording.py,
+ending.py, threads.py and outbox.py, and all SQL in queries.sql. A write is on disk (fsync) when
+its method returns, and every read that starts after that sees it: readers begin a new snapshot
+with every call.
+"""
+
+import asyncio
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Any, Self, TypeVar
+
+import orjson
+
+from library.lock import Owner, OwnerLock
+from library.records import (
+    Claim,
+    Event,
+    IncomingTurn,
+    IndexedEvent,
+    Passage,
+    Path,
+    Quarantined,
+    RecordedTurn,
+    Reply,
+    TurnState,
+    Watermarks,
+)
+from library.store import outbox, threads
+from library.store.connection import snapshot
+from library.store.encoding import read_events
+from library.store.ending import finish_turn
+from library.store.lanes import Readers, Work, Writer
+from library.store.opening import open_files
+from library.store.recording import collection_number, record_turn
+from library.store.statements import SQL
+from library.store.tree import Options
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 5.0
+"""How long a write waits for another program (a backup) that holds the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What the store did since it was opened, and what waits, for metrics."""
+
+    commits: int
+    jobs: int
+    failed_jobs: int
+    failed_checkpoints: int
+    queued_writes: int
+    queued_reads: int
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+class SqliteStore:
+    """See `library.store.contract.Store`."""
+
+    def __init__(
+        self, path: FilePath, lock: OwnerLock, writer: Writer, readers: Readers, options: Options
+    ) -> None:
+        """Use `open`."""
+        self.path = path
+        self.warnings: tuple[str, ...] = ()
+        """About where the file lies."""
+        self.abandoned_count = 0
+        """Turns that a dead process had left prepared."""
+        self._lock = lock
+        self._writer = writer
+        self._readers = readers
+        self._options = options
+
+    @classmethod
+    async def open(
+        cls,
+        path: FilePath,
+        *,
+        mask_secrets: bool = False,
+        allow_network_fs: bool = False,
+        group_commit: bool = True,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        new_id: Callable[[], str] = _new_id,
+    ) -> Self:
+        """Open or make the database, bring its schema up to date, and own it until `close`.
+
+        Raises:
+            StoreOwned: another process has it.
+            UnsuitableFileSystem: it is a symlink or lies on a network file system.
+            StoreUnavailable, StoreCorrupt: it cannot be written, or read.
+
+        """
+        options = Options(mask_secrets=mask_secrets, new_id=new_id)
+        opening = partial(
+            open_files, path, allow_network_fs=allow_network_fs, busy_timeout_s=busy_timeout_s
+        )
+        files = await asyncio.to_thread(opening)
+        store = cls(
+            path,
+            files.lock,
+            Writer(files.writer, group_commit=group_commit),
+            Readers(files.readers),
+            options,
+        )
+        store.warnings = files.warnings
+        store.abandoned_count = files.abandoned_count
+        return store
+
+    async def close(self) -> None:
+        """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""
+        self._readers.stop()
+        self._writer.stop()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._readers.join()
+        self._writer.join()
+        self._lock.release()
+
+    async def announce(self, base_url: str) -> None:
+        """Write into the owner's note where this process listens."""
+        await asyncio.to_thread(self._lock.announce, base_url)
+
+    @property
+    def owner(self) -> Owner:
+        """This process, as others find it in `<db>.owner`."""
+        return self._lock.owner
+
+    @property
+    def stats(self) -> StoreStats:
+        """Return counters for metrics."""
+        counts = self._writer.counts
+        return StoreStats(
+            commits=counts.commits,
+            jobs=counts.jobs,
+            failed_jobs=counts.failed_jobs,
+            failed_checkpoints=counts.failed_checkpoints,
+            queued_writes=self._writer.queued,
+            queued_reads=self._readers.queued,
+        )
+
+    async def _write(self, work: Work[T]) -> T:
+        return await self._writer.run(work)
+
+    async def _read(self, work: Work[T]) -> T:
+        """Run reads on one snapshot."""
+
+        def on_snapshot(connection: sqlite3.Connection) -> T:
+            with snapshot(connection):
+                return work(connection)
+
+        return await self._readers.run(on_snapshot)
+
+    # -- turns ---------------------------------------------------------------------------------
+    async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
+        """Find the turn's place, store what is new of it and its outbox rows, and commit."""
+        return await self._write(lambda connection: record_turn(connection, turn, self._options))
+
+    async def finish_turn(
+        self,
+        turn_id: str,
+        *,
+        state: TurnState,
+        replies: Sequence[Reply],
+        report: bytes,
+        prompt_state: bytes | None,
+        ended_at: datetime,
+    ) -> tuple[Event, ...]:
+        """Store the replies as children of the turn's newest message, and end the turn."""
+
+        def work(connection: sqlite3.Connection) -> tuple[Event, ...]:
+            seqs = finish_turn(
+                connection,
+                turn_id,
+                self._options,
+                state=state,
+                replies=replies,
+                report=report,
+                prompt_state=prompt_state,
+                ended_at=ended_at,
+            )
+            return tuple(read_events(connection, seqs)) if seqs else ()
+
+        return await self._write(work)
+
+    async def turn_report(self, turn_id: str, *, collection_id: int | None) -> dict[str, Any]:
+        """Return the report of a turn with its state."""
+        return await self._read(
+            lambda connection: threads.turn_report(connection, turn_id, collection_id)
+        )
+
+    async def turn_reports(
+        self,
+        *,
+        collection_id: int | None,
+        thread_id: str | None = None,
+        after: int = 0,
+        newest: int = 50,
+    ) -> list[dict[str, Any]]:
+        """Return the newest reports numbered above `after`, oldest first."""
+        return await self._read(
+            partial(
+                threads.turn_reports,
+                collection_id=collection_id,
+                thread_id=thread_id,
+                after=after,
+                newest=newest,
+            )
+        )
+
+    # -- reading -------------------------------------------------------------------------------
+    async def collection_id(self, name: str) -> int:
+        """Return the number of collection `name`, making it when it is new."""
+        return await self._write(lambda connection: collection_number(connection, name))
+
+    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+        """Return the events that exist of `seqs`, in that order."""
+        return await self._read(partial(read_events, seqs=seqs, collection_id=collection_id))
+
+    async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event:
+        """Return one event."""
+        return await self._read(
+            lambda connection: threads.event_by_id(connection, event_id, collection_id)
+        )
+
+    async def path_events(self, path: Path, *, before_position: int, limit: int) -> list[Event]:
+        """Return at most `limit` events of the path just before a position, oldest first."""
+        return await self._read(
+            partial(threads.path_events, path=path, before_position=before_position, limit=limit)
+        )
+
+    async def threads(self, *, collection_id: int | None, limit: int) -> list[dict[str, Any]]:
+        """Return threads, last used first."""
+        return await self._read(partial(threads.threads, collection_id=collection_id, limit=limit))
+
+    async def thread_events(
+        self, thread_id: str, *, collection_id: int | None, live_only: bool, after: int, limit: int
+    ) -> list[Event]:
+        """Return events of a thread with seq > `after`, in order of seq."""
+
+        def work(connection: sqlite3.Connection) -> list[Event]:
+            number = threads.thread_number(connection, thread_id, collection_id)
+            return threads.thread_events(
+                connection, number, live_only=live_only, after=after, limit=limit
+            )
+
+        return await self._read(work)
+
+    async def prompt_state(self, thread_id: str, *, collection_id: int | None) -> bytes | None:
+        """Return what the governor left at the thread's last turn."""
+
+        def work(connection: sqlite3.Connection) -> bytes | None:
+            number = threads.thread_number(connection, thread_id, collection_id)
+            (state,) = connection.execute(SQL["prompt_state"], (number,)).fetchone()
+            assert state is None or isinstance(state, bytes)
+            return state
+
+        return await self._read(work)
+
+    async def live_path(self, thread_no: int) -> Path:
+        """Return the path to where the thread's newest turn stands."""
+        return await self._read(lambda connection: threads.live_path(connection, thread_no))
+
+    # -- pins and deletion ---------------------------------------------------------------------
+    async def pin(self, event_id: str, *, collection_id: int | None, everywhere: bool) -> Event:
+        """Pin an event for its thread, or for every thread of its collection; idempotent."""
+
+        def work(connection: sqlite3.Connection) -> Event:
+            seq = threads.pin(
+                connection, event_id, collection_id=collection_id, everywhere=everywhere
+            )
+            return read_events(connection, [seq])[0]
+
+        return await self._write(work)
+
+    async def unpin(self, event_id: str, *, collection_id: int | None) -> bool:
+        """Take a pin away; tell whether there was one."""
+        return await self._write(
+            lambda connection: threads.unpin(connection, event_id, collection_id=collection_id)
+        )
+
+    async def pinned(self, *, collection_id: int | None, thread_id: str | None) -> list[Event]:
+        """Return pinned events in the order they were pinned."""
+        return await self._read(
+            partial(threads.pinned, collection_id=collection_id, thread_id=thread_id)
+        )
+
+    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
+        """Delete a thread with all that hangs on it; return how many events it had."""
+        return await self._forget(
+            lambda connection: threads.forget_thread(connection, thread_id, collection_id)
+        )
+
+    async def forget_collection(self, name: str) -> int:
+        """Delete a collection with all its threads; return how many events they had."""
+        return await self._forget(lambda connection: threads.forget_collection(connection, name))
+
+    async def _forget(self, work: Work[int]) -> int:
+        event_count = await self._write(work)
+        await self._writer.run(threads.scrub, is_alone=True)
+        return event_count
+
+    # -- outbox --------------------------------------------------------------------------------
+    async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
+        """Lease due work, oldest first."""
+        return await self._write(
+            partial(outbox.claim, owner=owner, limit=limit, lease_s=lease_s, now=now)
+        )
+
+    async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:
+        """Store passages and vectors, and drop the work done; return how many claims held."""
+        return await self._write(lambda connection: outbox.settle(connection, claims, results))
+
+    async def fail(self, claim: Claim, *, error: str, retry_at: datetime, quarantine: bool) -> None:
+        """Give work back, to be tried again at `retry_at` or, quarantined, on demand."""
+        await self._write(
+            partial(outbox.fail, claim=claim, error=error, retry_at=retry_at, quarantine=quarantine)
+        )
+
+    async def retry_quarantined(self, seqs: Sequence[int] | None) -> int:
+        """Make quarantined work due again; None: all of it."""
+        return await self._write(lambda connection: outbox.retry_quarantined(connection, seqs))
+
+    async def watermarks(self) -> Watermarks:
+        """Return how far each stage is."""
+        return await self._read(outbox.watermarks)
+
+    async def thread_indexed(self, thread_no: int) -> bool:
+        """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
+        return await self._read(
+            lambda connection: (
+                connection.execute(SQL["thread_pending"], (thread_no,)).fetchone() is None
+            )
+        )
+
+    async def quarantined(self) -> list[Quarantined]:
+        """List the work that failed too often."""
+        return await self._read(outbox.quarantined)
+
+    # -- for derived indexes -------------------------------------------------------------------
+    async def passages(self, seqs: Sequence[int]) -> list[Passage]:
+        """Return the passages of some events, in the order of `seqs`."""
+
+        def work(connection: sqlite3.Connection) -> list[Passage]:
+            listed = orjson.dumps(list(seqs)).decode()
+            spans = dict(connection.execute(SQL["spans"], (listed,)).fetchall())
+            return [
+                passage
+                for seq in seqs
+                if seq in spans
+                for passage in outbox.passages_of(seq, spans[seq])
+            ]
+
+        return await self._read(work)
+
+    async def indexed_events(
+        self, *, after: int, batch: int
+    ) -> AsyncIterator[list[tuple[Event, IndexedEvent]]]:
+        """Yield all indexed events in order of seq, `batch` at a time."""
+        while found := await self._read(partial(outbox.indexed_after, after=after, limit=batch)):
+            yield found
+            after = found[-1][0].seq
+
+    async def vectors(
+        self, collection_id: int, *, embedder: str, after: int
+    ) -> list[tuple[int, int, bytes]]:
+        """Return (seq, ordinal, row) of one embedder's vectors with seq > `after`."""
+
+        def work(connection: sqlite3.Connection) -> list[tuple[int, int, bytes]]:
+            key = (collection_id, embedder, after)
+            return [
+                (seq, ordinal, row)
+                for seq, spans, vectors in connection.execute(SQL["vectors"], key).fetchall()
+                for ordinal, row in enumerate(outbox.vector_rows(vectors, len(orjson.loads(spans))))
+            ]
+
+        return await self._read(work)
+
+    async def meta(self, key: str) -> str | None:
+        """Return a note kept beside the data."""
+
+        def work(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(SQL["get_meta"], (key,)).fetchone()
+            return None if row is None else str(row[0])
+
+        return await self._read(work)
+
+    async def set_meta(self, key: str, value: str) -> None:
+        """Keep a note beside the data."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(SQL["set_meta"], (key, value))
+
+        await self._write(work)

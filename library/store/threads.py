@@ -1,0 +1,251 @@
+"""Reading threads and turns, pinning, and forgetting."""
+
+import sqlite3
+from typing import Any
+
+import orjson
+
+from library.errors import UnknownRecord
+from library.records import Event, Path
+from library.store.ancestry import path_to, seqs_on
+from library.store.encoding import from_micros, generated_seq, read_events
+from library.store.statements import SQL
+
+TITLE_CHARACTERS_MAX = 80
+
+SCRUB_KEY = "scrub_owed"
+"""Meta key, set in the transaction of a deletion and cleared after the file was rewritten."""
+
+
+def thread_number(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
+    """Return the number of the thread with this id, or of this session.
+
+    Raises:
+        UnknownRecord: there is none in the collection.
+
+    """
+    parameters = {"id": name, "collection_id": collection_id}
+    for statement in ("find_thread", "find_session"):
+        row = connection.execute(SQL[statement], parameters).fetchone()
+        if row is not None:
+            return int(row[0])
+    raise UnknownRecord(kind="thread", name=name)
+
+
+def event_by_id(
+    connection: sqlite3.Connection, identifier: str, collection_id: int | None
+) -> Event:
+    """Return one event by the id it was given or goes by.
+
+    Raises:
+        UnknownRecord: there is none in the collection.
+
+    """
+    seq = generated_seq(identifier)
+    if seq is None:
+        parameters = {"id": identifier, "collection_id": collection_id}
+        row = connection.execute(SQL["seq_with_given_id"], parameters).fetchone()
+        seq = row[0] if row else 0
+    assert seq is not None
+    for event in read_events(connection, [seq], collection_id=collection_id):
+        return event
+    raise UnknownRecord(kind="event", name=identifier)
+
+
+def path_events(
+    connection: sqlite3.Connection, path: Path, *, before_position: int, limit: int
+) -> list[Event]:
+    """Return the newest events of a path before a position, oldest first."""
+    last = path[-1].upto if path else -1
+    upto = min(before_position - 1, last)
+    seqs = seqs_on(connection, path, after=upto - limit, upto=upto)
+    return read_events(connection, seqs)
+
+
+def live_path(connection: sqlite3.Connection, thread_no: int) -> Path:
+    """Return the path to where the thread's newest turn stands; () when it has no event."""
+    row = connection.execute(SQL["thread_head"], (thread_no,)).fetchone()
+    return () if row is None or row[0] is None else path_to(connection, *row)
+
+
+def thread_events(
+    connection: sqlite3.Connection, thread_no: int, *, live_only: bool, after: int, limit: int
+) -> list[Event]:
+    """Return events of a thread with seq > `after`, in order of seq."""
+    if live_only:
+        path = live_path(connection, thread_no)
+        upto = path[-1].upto if path else -1
+        seqs = sorted(seq for seq in seqs_on(connection, path, after=-1, upto=upto) if seq > after)
+        return read_events(connection, seqs[:limit])
+    rows = connection.execute(SQL["seqs_of_thread"], (thread_no, after, limit)).fetchall()
+    return read_events(connection, [seq for (seq,) in rows])
+
+
+def threads(
+    connection: sqlite3.Connection, *, collection_id: int | None, limit: int
+) -> list[dict[str, Any]]:
+    """Return threads, last used first."""
+    rows = connection.execute(
+        SQL["threads"], {"collection_id": collection_id, "limit": limit}
+    ).fetchall()
+    firsts = {event.seq: event for event in read_events(connection, [row[8] for row in rows])}
+    return [
+        {
+            "id": row[0],
+            "session_id": row[1],
+            "collection": row[2],
+            "turn_count": row[3],
+            "created_at": from_micros(row[4]).isoformat(),
+            "updated_at": from_micros(row[5]).isoformat(),
+            "event_count": row[6],
+            "branch_count": row[7],
+            "title": _title(firsts[row[8]].text) if row[8] in firsts else "",
+        }
+        for row in rows
+    ]
+
+
+def _title(text: str) -> str:
+    line = " ".join(text[: TITLE_CHARACTERS_MAX * 4].split())
+    return line if len(line) <= TITLE_CHARACTERS_MAX else line[: TITLE_CHARACTERS_MAX - 1] + "…"
+
+
+def turn_report(
+    connection: sqlite3.Connection, turn_id: str, collection_id: int | None
+) -> dict[str, Any]:
+    """Return the report of a turn with its state.
+
+    Raises:
+        UnknownRecord: no such turn there.
+
+    """
+    parameters = {"id": turn_id, "collection_id": collection_id}
+    row = connection.execute(SQL["turn"], parameters).fetchone()
+    if row is None:
+        raise UnknownRecord(kind="turn", name=turn_id)
+    return _report(row)
+
+
+def turn_reports(
+    connection: sqlite3.Connection,
+    *,
+    collection_id: int | None,
+    thread_id: str | None,
+    after: int,
+    newest: int,
+) -> list[dict[str, Any]]:
+    """Return the newest reports above a number, oldest first."""
+    thread_no = thread_number(connection, thread_id, collection_id) if thread_id else None
+    parameters = {
+        "collection_id": collection_id,
+        "thread_no": thread_no,
+        "after": after,
+        "newest": newest,
+    }
+    rows = connection.execute(SQL["reports"], parameters).fetchall()
+    return [_report(row) for row in reversed(rows)]
+
+
+def _report(row: tuple[Any, ...]) -> dict[str, Any]:
+    turn_id, thread_id, collection, model, upstream, state, started, ended, number, body = row
+    return {
+        **(orjson.loads(body) if body else {}),
+        "turn_id": turn_id,
+        "thread_id": thread_id,
+        "collection": collection,
+        "model": model,
+        "upstream": upstream,
+        "state": state,
+        "started_at": from_micros(started).isoformat(),
+        "ended_at": None if ended is None else from_micros(ended).isoformat(),
+        "number": number,
+    }
+
+
+def pin(
+    connection: sqlite3.Connection,
+    identifier: str,
+    *,
+    collection_id: int | None,
+    everywhere: bool,
+) -> int:
+    """Pin an event; return its seq. Pinning again only changes for which threads it counts."""
+    event = event_by_id(connection, identifier, collection_id)
+    thread_no = None if everywhere else event.thread_no
+    connection.execute(SQL["insert_pin"], (event.collection_id, thread_no, event.seq))
+    return event.seq
+
+
+def unpin(connection: sqlite3.Connection, identifier: str, *, collection_id: int | None) -> bool:
+    """Take a pin away; tell whether there was one."""
+    event = event_by_id(connection, identifier, collection_id)
+    return connection.execute(SQL["delete_pin"], (event.seq,)).rowcount == 1
+
+
+def pinned(
+    connection: sqlite3.Connection, *, collection_id: int | None, thread_id: str | None
+) -> list[Event]:
+    """Return pinned events in the order they were pinned: a thread's, or all."""
+    thread_no = thread_number(connection, thread_id, collection_id) if thread_id else None
+    parameters = {"collection_id": collection_id, "thread_no": thread_no}
+    rows = connection.execute(SQL["pinned"], parameters).fetchall()
+    return read_events(connection, [seq for (seq,) in rows], collection_id=collection_id)
+
+
+def forget_thread(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
+    """Delete a thread; `scrub` must follow before the caller is told that it is gone."""
+    number = thread_number(connection, name, collection_id)
+    identifier, owner_id = connection.execute(SQL["thread_owner"], (number,)).fetchone()
+    event_count = _delete_thread(connection, number)
+    connection.execute(
+        SQL["delete_reports_naming"], {"thread_id": identifier, "collection_id": owner_id}
+    )
+    _delete_leftovers(connection, owner_id)
+    return event_count
+
+
+def forget_collection(connection: sqlite3.Connection, name: str) -> int:
+    """Delete a collection with all its threads; none of that name: 0."""
+    row = connection.execute(SQL["collection"], (name,)).fetchone()
+    if row is None:
+        return 0
+    numbers = connection.execute(SQL["thread_numbers"], row).fetchall()
+    event_count = sum(_delete_thread(connection, number) for (number,) in numbers)
+    _delete_leftovers(connection, row[0])
+    connection.execute(SQL["delete_collection"], row)
+    return event_count
+
+
+def _delete_thread(connection: sqlite3.Connection, number: int) -> int:
+    (event_count,) = connection.execute(SQL["count_thread_events"], (number,)).fetchone()
+    for statement in (
+        "delete_thread_turns",
+        "delete_thread_pins",
+        "delete_thread_events",
+        "delete_thread",
+    ):
+        connection.execute(SQL[statement], (number,))
+    return int(event_count)
+
+
+def _delete_leftovers(connection: sqlite3.Connection, collection_id: int) -> None:
+    """Delete what only deleted rows referred to, and note that the file must be rewritten."""
+    connection.execute(SQL["delete_unused_parts"], (collection_id,))
+    connection.execute(SQL["delete_unused_system_texts"], {"collection_id": collection_id})
+    connection.execute(SQL["clear_prompt_states"], (collection_id,))
+    connection.execute(SQL["set_meta"], (SCRUB_KEY, "1"))
+
+
+def scrub(connection: sqlite3.Connection) -> None:
+    """Rewrite the file when a deletion asks for it; runs outside a transaction.
+
+    `secure_delete` zeroes deleted rows, but not the copies that SQLite leaves in the free space of
+    pages when it moves rows between them (measured: a handful of a thousand deleted rows are still
+    in the file). Only VACUUM writes pages that never held them. It costs time linear in the
+    database, which deletion on demand may. When it is interrupted, the note is still there.
+    """
+    if connection.execute(SQL["get_meta"], (SCRUB_KEY,)).fetchone() is None:
+        return
+    connection.execute("VACUUM")
+    connection.execute(SQL["delete_meta"], (SCRUB_KEY,))
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
