@@ -184,9 +184,6 @@ WHERE no = :thread_no
 -- name: thread_head
 SELECT head_branch, head_position FROM thread WHERE no = ?
 
--- name: prompt_state
-SELECT prompt_state FROM thread WHERE no = ?
-
 -- ---- reading --------------------------------------------------------------------------------
 
 -- name: events
