@@ -44,11 +44,19 @@ class KeysFileUnusable(Exception):
         self.reason = reason
 
 
+class KeyNameTaken(Exception):
+    """There is a key called `name` already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a key {name!r} already; revoke it first, or name another")
+        self.name = name
+
+
 class GatewayKey(msgspec.Struct, frozen=True, kw_only=True):
     """One key as it is stored: never the key itself."""
 
     id: str
-    """Shown in lists; names the key to `revoke`."""
+    """The name it was given, unique in its file: shown in lists, and what `revoke` takes."""
     sha256: str
     collection: str
     scopes: tuple[Scope, ...] = SCOPES
@@ -111,6 +119,7 @@ def list_keys(path: Path) -> tuple[GatewayKey, ...]:
 def add_key(
     path: Path,
     *,
+    key_id: str,
     collection: str,
     scopes: tuple[Scope, ...] = SCOPES,
     budget_tokens: int | None = None,
@@ -120,12 +129,16 @@ def add_key(
     """Add a key; return it and, this one time, the key in clear.
 
     Raises:
+        KeyNameTaken: there is one of that name.
         KeysFileUnusable: the file cannot be read or written.
 
     """
+    present = list_keys(path)
+    if any(key.id == key_id for key in present):
+        raise KeyNameTaken(key_id)
     clear = KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
     key = GatewayKey(
-        id=secrets.token_hex(4),
+        id=key_id,
         sha256=hashed(clear),
         collection=collection,
         scopes=scopes,
@@ -133,7 +146,7 @@ def add_key(
         upstream=upstream,
         created_at=now().isoformat(timespec="seconds"),
     )
-    _write(path, (*list_keys(path), key))
+    _write(path, (*present, key))
     return key, clear
 
 
