@@ -198,7 +198,7 @@ class Governor:
     async def _layout(self, request: TurnRequest, transcript: Transcript) -> Layout:
         """Return the priced transcript; everything is counted when this returns."""
         texts = [text for message in transcript.messages for text in message.counted]
-        await request.counter.prime([*texts, *request.schemas])
+        await request.counter.prime(texts, request.schemas)
 
         def priced() -> Layout:
             layout = Layout(
@@ -278,6 +278,8 @@ class Governor:
     ) -> None:
         report.budget_tokens = paging.budget_tokens
         report.repaired = list(layout.transcript.repairs)
+        if request.counter.degraded:
+            report.degraded.append(request.counter.degraded)
         if paged is None:
             report.prompt_tokens = layout.total_tokens()
             report.messages_out = len(layout.transcript.messages)

@@ -1,6 +1,6 @@
 """One request on its way through the governor: what comes in, what is decided. Pure data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -20,6 +20,10 @@ class Counter(Protocol):
     prompt_overhead_tokens: int
     """What a prompt costs beyond its messages and schemas (the start of the reply)."""
 
+    @property
+    def degraded(self) -> str:
+        """What is missing at the moment (the upstream does not count); "" when all is well."""
+
     def count(self, text: str) -> int:
         """Return the tokens of `text`; cheap for a text seen before."""
 
@@ -30,8 +34,9 @@ class Counter(Protocol):
     def schemas(self, schemas: tuple[str, ...]) -> int:
         """Return the tokens of tool and response schemas, given as compact JSON texts."""
 
-    async def prime(self, texts: list[str]) -> None:
-        """Fetch the counts of `texts` where counting needs the upstream; else return at once."""
+    async def prime(self, texts: Sequence[str], schemas: Sequence[str] = ()) -> None:
+        """Fetch the counts of texts and schemas where counting needs the upstream; else return
+        at once. What could not be fetched is bounded, and `degraded` says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,19 +76,11 @@ class MessageCounter:
         """Return the tokens of tool and response schemas, given as compact JSON texts."""
         return self._scaled(schemas_tokens(self._template, self._raw, schemas))
 
-    async def prime(self, texts: list[str]) -> None:
-        """Ask the upstream for the counts of `texts`, where it is the one that counts."""
+    async def prime(self, texts: Sequence[str], schemas: Sequence[str] = ()) -> None:
+        """Ask the upstream for the counts of a request, where it is the one that counts."""
         if isinstance(self._source, Asked):
-            await self._source.prime(texts)
-
-    def texts(self, messages: Sequence[Message], schemas: Sequence[str] = ()) -> list[str]:
-        """Return what `prime` should be given for a request; empty where it has nothing to do."""
-        if not isinstance(self._source, Asked):
-            return []
-        found = [text for message in messages for text in message.counted]
-        for schema in schemas:
-            found.extend(schema_texts(self._template, schema))
-        return found
+            forms = [form for schema in schemas for form in schema_texts(self._template, schema)]
+            await self._source.prime([*texts, *forms])
 
     def _raw(self, text: str) -> int:
         if len(text) <= self._direct_chars:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from governor.counting import bound
+from governor.counting.bound import load as load_bound
 from governor.counting.cache import CountCache
 from governor.counting.calibration import Calibration
 from governor.counting.counter import MessageCounter
@@ -35,6 +35,7 @@ _FAMILIES = (
     (re.compile(r"(gpt-4$|gpt-4-|gpt-3\.5|gpt-35-turbo)"), CL100K, OPENAI),
     # Harmony's encoding is o200k with other special tokens; ordinary text counts the same.
     (re.compile(r"gpt-oss"), O200K, HARMONY),
+    (re.compile(r"offline$"), O200K, OPENAI),  # gateway/upstream/offline.py counts its usage so.
 )
 """Whose tokenizer is public. Source: tiktoken 0.14, model.py."""
 
@@ -67,7 +68,7 @@ class Counters:
         return thread
 
     def _load(self) -> None:
-        bound.load()
+        load_bound()
         self._encodings[O200K].load()
 
     def counter_for(

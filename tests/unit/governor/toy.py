@@ -1,5 +1,7 @@
 """A counter that counts words, so that expected numbers can be worked out by hand."""
 
+from collections.abc import Sequence
+
 from governor.message import Message
 
 MESSAGE_OVERHEAD = 2
@@ -11,6 +13,7 @@ class WordCounter:
     identity = "words"
     is_exact = True
     prompt_overhead_tokens = 3
+    degraded = ""
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -22,5 +25,5 @@ class WordCounter:
     def schemas(self, schemas: tuple[str, ...]) -> int:
         return sum(map(self.count, schemas))
 
-    async def prime(self, texts: list[str]) -> None:
+    async def prime(self, texts: Sequence[str], schemas: Sequence[str] = ()) -> None:
         return
