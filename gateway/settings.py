@@ -52,13 +52,13 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tokenizer: Annotated[
         str,
         Meta(
-            description="`o200k`, `cl100k` or another built-in encoding, the path of a "
-            "tokenizer.json, `upstream` (its own /tokenize), or `bound` (a declared upper bound); "
-            "empty: by the model's name."
+            description="`o200k`, `cl100k`, `qwen3` or `llama3`, the path of a tokenizer.json, "
+            "`upstream` (its own /tokenize), `bound` (a declared upper bound) or `bound:1.5` (that "
+            "much of it); empty: by the model's name."
         ),
     ] = ""
     window_tokens: Annotated[
-        Count | None, Meta(description="The model's context window; unset: known models only.")
+        Count | None, Meta(description="The model's context window; unset: only the budget limits.")
     ] = None
     budget_tokens: Annotated[
         Count | None, Meta(description="In place of the setting `budget_tokens`.")

@@ -27,7 +27,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "brotli": ("gateway/body.py",),
     "click": ("gateway/cli/*",),
     "filelock": ("library/lock.py",),
-    "httpx": ("gateway/cli/client.py", "gateway/cli/demo.py"),
+    "httpx": ("gateway/cli/client.py", "gateway/cli/demo.py", "gateway/cli/upstream_check.py"),
     "imagesize": ("governor/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.
@@ -42,6 +42,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "tantivy": ("library/lexical.py",),
     "tokenizers": ("governor/counting/*",),
     "uvicorn": ("gateway/cli/serving.py",),
+    "yarl": ("gateway/upstream/direct.py",),
 }
 """Foreign package -> the modules that may import it. One seam a thing, where its errors end."""
 HEAVY = {

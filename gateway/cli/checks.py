@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.cli.ports import is_free, occupant
-from gateway.cli.serve import origin
+from gateway.cli.ports import is_free, occupant, origin
 from gateway.configuration import without_credentials
 from gateway.settings import Settings
 from library.errors import UnsuitableFileSystem

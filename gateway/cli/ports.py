@@ -31,6 +31,13 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return found
 
 
+def origin(host: str, port: int) -> str:
+    """Return the address to use from this machine."""
+    if host in ("0.0.0.0", "::", "[::]"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://[{host.strip('[]')}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def is_free(host: str, port: int) -> bool:
     try:
         bound_socket(host, port).close()

@@ -15,7 +15,7 @@ from gateway.cli.options import (
     loaded_settings,
     settings_options,
 )
-from gateway.cli.ports import bound_socket, occupant
+from gateway.cli.ports import bound_socket, occupant, origin
 from gateway.cli.serving import run
 from gateway.configuration import without_credentials
 from gateway.settings import Settings
@@ -60,13 +60,6 @@ def _listener(settings: Settings) -> socket.socket:
         else:
             problem = f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
         raise Unusable(problem) from error
-
-
-def origin(host: str, port: int) -> str:
-    """Return the address to use from this machine."""
-    if host in ("0.0.0.0", "::", "[::]"):
-        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
-    return f"http://[{host.strip('[]')}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def banner(chosen: Chosen, base_url: str) -> list[str]:

@@ -1,38 +1,12 @@
 """gateway/upstream/discovery.py: what `auto` becomes."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 
 from gateway.settings import Settings, UpstreamSettings
 from gateway.upstream.discovery import LOCAL_SERVERS, OPENAI_URL, choose, served_model
-
-
-@contextmanager
-def listing(body: bytes, *, status: int = 200) -> Iterator[int]:
-    """Serve `body` on a free port of this machine."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+from tests.unit.gateway.local_server import answering
 
 
 def test_a_named_upstream_is_kept() -> None:
@@ -65,11 +39,11 @@ def test_without_any_the_offline_upstream_is_chosen() -> None:
 
 
 def test_a_port_counts_only_when_it_lists_models() -> None:
-    with listing(json.dumps({"data": [{"id": "llama3.2"}]}).encode()) as port:
+    with answering(json.dumps({"data": [{"id": "llama3.2"}]}).encode()) as port:
         assert served_model(port) == "llama3.2"
     assert served_model(port) is None
     for body in (b"<html>", b"[]", b'{"data": []}', b'{"data": [{"id": 1}]}'):
-        with listing(body) as port:
+        with answering(body) as port:
             assert served_model(port) is None
-    with listing(b'{"data": [{"id": "m"}]}', status=404) as port:
+    with answering(b'{"data": [{"id": "m"}]}', status=404) as port:
         assert served_model(port) is None

@@ -1,0 +1,68 @@
+"""`library-of-context doctor`: what is not in order, and what to do about it."""
+
+import asyncio
+import json
+import os
+from dataclasses import asdict
+
+import click
+
+from gateway.cli.checks import (
+    Finding,
+    check_client,
+    check_database,
+    check_keys_file,
+    check_place,
+    check_port,
+    owner_of,
+)
+from gateway.cli.options import json_option, loaded_settings, settings_options
+from gateway.cli.upstream_check import check_upstream
+from gateway.settings import Settings
+from gateway.upstream.discovery import choose
+from library.embedding.hashing import HashingEmbedder
+
+
+@click.command()
+@json_option
+@settings_options
+@click.pass_context
+def doctor(context: click.Context, /, is_json: bool, config: str | None, **flags: object) -> None:
+    """Check this machine and the settings; print a fix for every problem.
+
+    Takes the options of `serve`, to check what they would give. Ends with code 1 when there is a
+    problem.
+    """
+    settings = loaded_settings(config=config, **flags).settings
+    findings = look(settings)
+    if is_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            mark = "x" if finding.is_problem else "ok"
+            click.echo(f"{mark:<3} {finding.what:<9} {finding.text}")
+            if finding.is_problem:
+                click.echo(f"{'':<13} fix: {finding.fix}")
+    context.exit(1 if any(finding.is_problem for finding in findings) else 0)
+
+
+def look(settings: Settings) -> list[Finding]:
+    """Return everything that was looked at, in the order in which a start needs it."""
+    owner = owner_of(settings)
+    return [
+        *check_place(settings),
+        check_database(settings, owner),
+        check_port(settings, owner),
+        check_keys_file(settings),
+        *check_upstream(choose(settings, environ=os.environ), os.environ),
+        check_embedder(settings),
+        check_client(settings, os.environ, owner),
+    ]
+
+
+def check_embedder(settings: Settings) -> Finding:
+    """Whether text can be turned into vectors."""
+    if settings.embedder == "none":
+        return Finding("embedder", "none: recall is by words alone")
+    (row,) = asyncio.run(HashingEmbedder().embed(["boathouse"]))
+    return Finding("embedder", f"{HashingEmbedder.identity}, {len(row)} bytes a passage")
