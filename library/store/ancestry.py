@@ -10,14 +10,13 @@ from library.store.statements import SQL
 def path_to(connection: sqlite3.Connection, branch_id: int, position: int) -> Path:
     """Return the path that ends at a place; empty parts of it are left out."""
     segments: list[Segment] = []
+    identifier: int | None = branch_id
     upto = position
-    for identifier, parent_id, fork_position in connection.execute(
-        SQL["branch_line"], (branch_id,)
-    ):
+    while identifier is not None:
+        parent_id, fork_position = connection.execute(SQL["branch"], (identifier,)).fetchone()
         if upto > fork_position:
             segments.append(Segment(identifier, upto))
-        upto = min(upto, fork_position)
-        assert parent_id is not None or fork_position == -1
+        identifier, upto = parent_id, min(upto, fork_position)
     segments.reverse()
     return tuple(segments)
 

@@ -2,14 +2,15 @@
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
 
 from library.chain import extend
 from library.errors import UnknownRecord
-from library.records import IncomingMessage, Reply, TurnState
-from library.store.encoding import to_micros
+from library.records import Event, IncomingMessage, Reply, TurnState
+from library.store.encoding import event_id, from_micros, read_events, to_micros
 from library.store.matching import Node
 from library.store.statements import SQL
 from library.store.tree import Options, Tree
@@ -29,18 +30,21 @@ def abandon_turns(connection: sqlite3.Connection) -> int:
     return count
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ended: the arguments of `Store.finish_turn`."""
+
+    state: TurnState
+    replies: Sequence[Reply]
+    report: bytes
+    prompt_state: bytes | None
+    ended_at: datetime
+
+
 def finish_turn(
-    connection: sqlite3.Connection,
-    turn_id: str,
-    options: Options,
-    *,
-    state: TurnState,
-    replies: Sequence[Reply],
-    report: bytes,
-    prompt_state: bytes | None,
-    ended_at: datetime,
-) -> list[int]:
-    """Store the replies behind the turn's newest message; return their seqs.
+    connection: sqlite3.Connection, turn_id: str, ending: Ending, options: Options
+) -> tuple[Event, ...]:
+    """Store the replies behind the turn's newest message; return them.
 
     Raises:
         UnknownRecord: the turn was never recorded, or was forgotten since.
@@ -51,56 +55,72 @@ def finish_turn(
         raise UnknownRecord(kind="turn", name=turn_id)
     no, collection_id, thread_no, old_state, own_chain, front_count, stored = row[:7]
     if old_state != TurnState.PREPARED:
-        return list(orjson.loads(stored)) if stored else []
-    head = None if row[7] is None else Node(row[7], thread_no, *row[8:11])
-    tree = Tree(connection, collection_id, thread_no, options)
-    now = to_micros(ended_at)
-    nodes = [_store_reply(tree, head, reply, turn_id=turn_id, now=now) for reply in replies]
-    if own_chain is not None:
-        for reply, node in zip(replies, nodes, strict=True):
+        return tuple(read_events(connection, orjson.loads(stored))) if stored else ()
+    head = None if row[9] is None else Node(row[9], thread_no, *row[10:])
+    now = to_micros(ending.ended_at)
+    tree = Tree(connection, collection_id, thread_no, turn_id, now, options)
+    events: list[Event] = []
+    for reply in ending.replies:
+        node, is_new = _store_reply(tree, head, reply)
+        if own_chain is not None:
             anchor = (collection_id, extend(own_chain, reply.digest), node.seq, front_count)
             connection.execute(SQL["insert_anchor"], anchor)
-    seqs = [node.seq for node in nodes]
-    connection.execute(SQL["insert_report"], (no, report))
-    ended = (state.value, now, orjson.dumps(seqs).decode(), no)
-    connection.execute(SQL["end_turn"], ended)
-    _move_on(connection, thread_no, head, nodes[0] if nodes else None, prompt_state, now)
-    return seqs
+        if is_new and not options.mask_secrets:
+            events.append(_event(tree, node, reply, thread=row[7:9]))
+        else:
+            events += read_events(connection, [node.seq])
+    report_no = connection.execute(SQL["insert_report"], (no, ending.report)).lastrowid
+    seqs = orjson.dumps([event.seq for event in events]).decode()
+    connection.execute(SQL["end_turn"], (ending.state.value, now, seqs, report_no, no))
+    _move_on(connection, thread_no, head, events[0] if events else None, ending.prompt_state, now)
+    return tuple(events)
 
 
-def _store_reply(tree: Tree, head: Node | None, reply: Reply, *, turn_id: str, now: int) -> Node:
-    """Store one choice; one that is there already (an equal regeneration) is that one."""
-    if head is None or not tree.is_tip(head):
-        known = tree.child(head, reply.digest)
-        if known is not None:
-            return known
+def _store_reply(tree: Tree, head: Node | None, reply: Reply) -> tuple[Node, bool]:
+    """Store one choice, and tell whether it is new; an equal one that is there is that one."""
+    is_tip = head is not None and tree.is_tip(head)
+    known = None if is_tip else tree.child(head, reply.digest)
+    if known is not None:
+        return known, False
     message = IncomingMessage("assistant", reply.digest, reply.body, reply.text)
-    node, _ = tree.append(
-        head, [message], turn_id=turn_id, now=now, known_ids={}, is_partial=reply.is_partial
-    )
+    node = tree.append(head, [message], is_tip=is_tip, is_partial=reply.is_partial)
     assert node is not None
-    return node
+    return node, True
+
+
+def _event(tree: Tree, node: Node, reply: Reply, *, thread: tuple[str, str | None]) -> Event:
+    """Return what was just stored, as reading it again would."""
+    moment = from_micros(tree.now)
+    return Event(
+        seq=node.seq,
+        id=event_id(node.seq, None),
+        collection_id=tree.collection_id,
+        thread_no=tree.thread_no,
+        thread_id=thread[0],
+        session_id=thread[1],
+        branch_id=node.branch_id,
+        position=node.position,
+        role="assistant",
+        digest=reply.digest,
+        body=reply.body,
+        text=reply.text,
+        occurred_at=moment,
+        recorded_at=moment,
+        turn_id=tree.turn_id,
+        is_partial=reply.is_partial,
+    )
 
 
 def _move_on(
     connection: sqlite3.Connection,
     thread_no: int,
     head: Node | None,
-    reply: Node | None,
+    reply: Event | None,
     prompt_state: bytes | None,
     now: int,
 ) -> None:
     """Move the live head to the first reply, unless a later turn has moved it elsewhere."""
-    connection.execute(
-        SQL["end_thread_turn"],
-        {
-            "has_reply": reply is not None,
-            "old_branch": head.branch_id if head else None,
-            "old_position": head.position if head else None,
-            "branch_id": reply.branch_id if reply else None,
-            "position": reply.position if reply else None,
-            "prompt_state": prompt_state,
-            "ended_at": now,
-            "thread_no": thread_no,
-        },
-    )
+    before = (head.branch_id, head.position) if head else (None, None)
+    to = (reply.branch_id, reply.position) if reply else (None, None)
+    row = (reply is not None, *before, *to, prompt_state, now, thread_no)
+    connection.execute(SQL["end_thread_turn"], row)

@@ -13,8 +13,9 @@ or assistant message, is no cut but an edit: then the chain decides, and a branc
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from library.chain import chains
 from library.records import IncomingMessage
@@ -23,6 +24,13 @@ from library.store.statements import SQL
 
 PROBES = 8
 """Chains of one query, as many as `match_chains` has parameters."""
+
+FIRST_PROBES = 3
+"""Nearly always the newest message is new and the one before it is known."""
+
+ROWS_MAX = 64
+"""Rows of one look-up: eight chains, each in one thread or a few. Where more threads share a start,
+the chains are asked for one by one."""
 
 OVERLAP_PROBES = 8
 """So many messages at each end of a transcript are looked up by digest; a client's own summary
@@ -75,6 +83,9 @@ class Matcher:
     ) -> Match | None:
         """Return where the transcript continues; None: nowhere."""
         by_chain = self.by_chain(own_chains)
+        if by_chain is None or by_chain.count < len(messages) - 1:
+            anchored = self._by_anchor(own_chains)
+            by_chain = max(filter(None, (by_chain, anchored)), key=_count, default=None)
         known = by_chain.count if by_chain else 0
         rest_count = len(messages) - known
         is_worth_it = rest_count >= SHORTEST_RUN or (known == 0 and messages[0].role != "user")
@@ -85,62 +96,71 @@ class Matcher:
             return by_chain
         return overlap.match
 
-    def by_chain(self, own_chains: Sequence[bytes], *, use_anchors: bool = True) -> Match | None:
+    def by_chain(self, own_chains: Sequence[bytes]) -> Match | None:
         """Return the longest stored prefix.
 
         The newest few chains first, then bisection by `PROBES` + 1 parts: "is stored" is true up to
-        some index. (Anchors alone do not keep to that; they lie at the newest chains or are missed,
-        and then the overlap finds the place again.)
+        some index, and false from there on.
         """
         low, high = 0, len(own_chains)
         best: Match | None = None
-        indexes = range(max(high - PROBES, 0), high)
+        indexes = range(max(high - FIRST_PROBES, 0), high)
         while indexes:
-            found = self._stored(own_chains, indexes, use_anchors=use_anchors)
+            found = self._stored(own_chains, indexes)
             if found is None:
                 high = indexes[0]
             else:
                 best, low = found, found.count
                 high = next((index for index in indexes if index >= low), high)
             indexes = _probes(low, high)
-            use_anchors = False
         return best
 
-    def _stored(
-        self, own_chains: Sequence[bytes], indexes: Sequence[int], *, use_anchors: bool
-    ) -> Match | None:
+    def _stored(self, own_chains: Sequence[bytes], indexes: Sequence[int]) -> Match | None:
         """Return the match of the highest of some indexes whose chain is stored."""
-        asked = [own_chains[index] for index in indexes]
-        asked += [asked[-1]] * (PROBES - len(asked))
-        if self.thread_no is None:
-            rows = self.connection.execute(
-                SQL["match_chains"], (self.collection_id, *asked)
-            ).fetchall()
-        else:
-            rows = self.connection.execute(
-                SQL["match_chains_in_thread"], (self.collection_id, *asked, self.thread_no)
-            ).fetchall()
         index_of = {own_chains[index]: index for index in indexes}
-        matches = [
-            Match(Node(seq, thread_no, branch_id, position, chain), index_of[chain] + 1)
-            for chain, seq, thread_no, branch_id, position, _, _ in rows
-        ]
-        if use_anchors and not any(match.count >= indexes[-1] for match in matches):
-            matches += self._anchored(asked, index_of)
-        return max(matches, key=lambda match: match.count, default=None)
+        rows = self._rows(_padded(index_of))
+        if len(rows) >= ROWS_MAX:
+            return self._stored_one_by_one(own_chains, indexes)
+        best = max(rows, key=lambda row: index_of[row[0]], default=None)
+        if best is None:
+            return None
+        count = index_of[best[0]] + 1
+        if self.thread_no is None and sum(row[0] == best[0] for row in rows) > 1:
+            return self._stored_one_by_one(own_chains, [count - 1])
+        return Match(_node(best), count)
 
-    def _anchored(self, asked: Sequence[bytes], index_of: dict[bytes, int]) -> list[Match]:
-        rows = self.connection.execute(SQL["match_anchors"], (self.collection_id, *asked))
-        return [
-            Match(
-                Node(seq, thread_no, branch_id, position, chain),
-                index_of[own_chain] + 1,
-                front_count,
-                is_overlap=True,
-            )
-            for own_chain, seq, thread_no, branch_id, position, front_count, chain in rows
-            if self.thread_no is None or thread_no == self.thread_no
+    def _rows(self, asked: Sequence[bytes]) -> list[tuple[bytes, int, int, int, int]]:
+        """Return (chain, seq, thread, branch, position) of the events that have some chains."""
+        if self.thread_no is None:
+            key = (self.collection_id, *asked, ROWS_MAX)
+            return self.connection.execute(SQL["match_chains"], key).fetchall()
+        key = (self.collection_id, *asked, self.thread_no)
+        return self.connection.execute(SQL["match_chains_in_thread"], key).fetchall()
+
+    def _stored_one_by_one(
+        self, own_chains: Sequence[bytes], indexes: Sequence[int]
+    ) -> Match | None:
+        """Do the same where several threads hold a chain: one without a session is preferred,
+        then the newest."""
+        for index in reversed(indexes):
+            key = (self.collection_id, own_chains[index])
+            row = self.connection.execute(SQL["best_with_chain"], key).fetchone()
+            if row is not None:
+                return Match(_node(row), index + 1)
+        return None
+
+    def _by_anchor(self, own_chains: Sequence[bytes]) -> Match | None:
+        """Return where a transcript that was trimmed before continues; the newest chains are
+        asked for, since each turn leaves anchors at its own end and its reply's."""
+        count = len(own_chains)
+        index_of = {own_chains[index]: index for index in range(max(count - PROBES, 0), count)}
+        asked = (self.collection_id, *_padded(index_of))
+        matches = [
+            Match(_node(row), index_of[row[5]] + 1, row[6], is_overlap=True)
+            for row in self.connection.execute(SQL["match_anchors"], asked).fetchall()
+            if self.thread_no in {None, row[2]}
         ]
+        return max(matches, key=_count, default=None)
 
     # -- overlap -------------------------------------------------------------------------------
     def _by_overlap(self, messages: Sequence[IncomingMessage], known: int) -> "_Run | None":
@@ -174,7 +194,7 @@ class Matcher:
         start = hit.index - self._equal_before(messages, hit)
         rest = [message.digest for message in messages[hit.index + 1 :]]
         inside = replace(self, thread_no=hit.node.thread_no)
-        ahead = inside.by_chain(chains(rest, after=hit.node.chain), use_anchors=False)
+        ahead = inside.by_chain(chains(rest, after=hit.node.chain))
         node, end = (ahead.node, hit.index + ahead.count) if ahead else (hit.node, hit.index)
         match = Match(node, end + 1, start, is_overlap=True)
         is_alone_enough = hit.is_unique and messages[hit.index].role in {"assistant", "tool"}
@@ -212,6 +232,21 @@ class _Run:
     is_alone_enough: bool
 
 
+def _node(row: Sequence[Any]) -> Node:
+    """Return the node of a row (chain, seq, thread, branch, position, ...)."""
+    return Node(row[1], row[2], row[3], row[4], row[0])
+
+
+def _padded(asked: Collection[bytes]) -> list[bytes]:
+    """Return the chains, some of them twice, so that they are `PROBES`."""
+    chains = list(asked)
+    return chains + chains[-1:] * (PROBES - len(chains))
+
+
+def _count(match: Match) -> int:
+    return match.count
+
+
 def _probes(low: int, high: int) -> range:
     """Return at most `PROBES` indexes that part low..high - 1 evenly; the last is high - 1 when
     they are few enough to ask for all."""
@@ -219,7 +254,7 @@ def _probes(low: int, high: int) -> range:
     if count <= PROBES:
         return range(low, high)
     step = -(-count // (PROBES + 1))
-    return range(low + step - 1, high, step)
+    return range(low + step - 1, high, step)[:PROBES]
 
 
 def _is_cut(messages: Sequence[IncomingMessage], by_chain: Match | None, run: _Run) -> bool:

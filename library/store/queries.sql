@@ -48,20 +48,23 @@ SELECT no, id, style, head_branch, head_position, prompt_state FROM thread WHERE
 -- name: insert_thread
 INSERT INTO thread (id, collection_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
 
--- One row a chain: of several threads one without a session, then the newest.
 -- name: match_chains
-SELECT e.chain, e.seq, e.thread_no, e.branch_id, e.position, 0,
-       max((t.session_id IS NULL) * 4611686018427387904 + e.seq)
-FROM event AS e JOIN thread AS t ON t.no = e.thread_no
-WHERE e.collection_id = ? AND e.chain IN (?, ?, ?, ?, ?, ?, ?, ?)
-GROUP BY e.chain
+SELECT chain, seq, thread_no, branch_id, position FROM event
+WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?) LIMIT ?
 
 -- name: match_chains_in_thread
-SELECT chain, seq, thread_no, branch_id, position, 0, 0 FROM event
+SELECT chain, seq, thread_no, branch_id, position FROM event
 WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?) AND thread_no = ?
 
+-- Of the threads that hold a chain one without a session, then the newest.
+-- name: best_with_chain
+SELECT e.chain, e.seq, e.thread_no, e.branch_id, e.position
+FROM event AS e JOIN thread AS t ON t.no = e.thread_no
+WHERE e.collection_id = ? AND e.chain = ?
+ORDER BY t.session_id IS NULL DESC, e.seq DESC LIMIT 1
+
 -- name: match_anchors
-SELECT a.chain, e.seq, e.thread_no, e.branch_id, e.position, a.front_count, e.chain
+SELECT e.chain, e.seq, e.thread_no, e.branch_id, e.position, a.chain, a.front_count
 FROM anchor AS a JOIN event AS e ON e.seq = a.event_seq
 WHERE a.collection_id = ? AND a.chain IN (?, ?, ?, ?, ?, ?, ?, ?)
 ORDER BY a.event_seq DESC
@@ -81,15 +84,8 @@ SELECT max(position) FROM event WHERE branch_id = ?
 SELECT seq, thread_no, branch_id, position, chain FROM event
 WHERE collection_id = ? AND chain = ? AND thread_no = ?
 
--- The branches from this one up to its root.
--- name: branch_line
-WITH RECURSIVE line (id, parent_id, fork_position, depth) AS (
-    SELECT id, parent_id, fork_position, 0 FROM branch WHERE id = ?
-    UNION ALL
-    SELECT b.id, b.parent_id, b.fork_position, depth + 1
-    FROM line JOIN branch AS b ON b.id = line.parent_id
-)
-SELECT id, parent_id, fork_position FROM line ORDER BY depth
+-- name: branch
+SELECT parent_id, fork_position FROM branch WHERE id = ?
 
 -- name: seqs_of_branch
 SELECT seq FROM event WHERE branch_id = ? AND position > ? AND position <= ? ORDER BY position
@@ -159,12 +155,12 @@ WHERE no = ?
 
 -- name: turn_to_end
 SELECT t.no, t.collection_id, t.thread_no, t.state, t.own_chain, t.front_count, t.reply_seqs,
-       e.seq, e.branch_id, e.position, e.chain
-FROM turn AS t LEFT JOIN event AS e ON e.seq = t.head_seq
+       h.id, h.session_id, e.seq, e.branch_id, e.position, e.chain
+FROM turn AS t JOIN thread AS h ON h.no = t.thread_no LEFT JOIN event AS e ON e.seq = t.head_seq
 WHERE t.id = ?
 
 -- name: end_turn
-UPDATE turn SET state = ?, ended_at = ?, reply_seqs = ? WHERE no = ?
+UPDATE turn SET state = ?, ended_at = ?, reply_seqs = ?, report_no = ? WHERE no = ?
 
 -- name: insert_report
 INSERT INTO report (turn_no, body) VALUES (?, ?)
@@ -172,14 +168,11 @@ INSERT INTO report (turn_no, body) VALUES (?, ?)
 -- The head moves on only from where the turn left it: a later turn's place is kept.
 -- name: end_thread_turn
 UPDATE thread SET
-    (head_branch, head_position) = (
-        SELECT iif(moves, :branch_id, head_branch), iif(moves, :position, head_position)
-        FROM (SELECT :has_reply AND head_branch IS :old_branch
-                     AND head_position IS :old_position AS moves)
-    ),
-    prompt_state = ifnull(:prompt_state, prompt_state),
-    updated_at = :ended_at
-WHERE no = :thread_no
+    head_branch = iif(?1 AND head_branch IS ?2 AND head_position IS ?3, ?4, head_branch),
+    head_position = iif(?1 AND head_branch IS ?2 AND head_position IS ?3, ?5, head_position),
+    prompt_state = ifnull(?6, prompt_state),
+    updated_at = ?7
+WHERE no = ?8
 
 -- name: thread_head
 SELECT head_branch, head_position FROM thread WHERE no = ?
@@ -236,7 +229,7 @@ SELECT t.id, h.id, c.name, t.model, t.upstream, t.state, t.started_at, t.ended_a
        r.number, r.body
 FROM turn AS t JOIN thread AS h ON h.no = t.thread_no
      JOIN collection AS c ON c.id = t.collection_id
-     LEFT JOIN report AS r ON r.turn_no = t.no
+     LEFT JOIN report AS r ON r.number = t.report_no
 WHERE t.id = :id AND (:collection_id IS NULL OR t.collection_id = :collection_id)
 
 -- name: reports
@@ -281,6 +274,9 @@ DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE thread_no = ?)
 
 -- name: delete_thread_pins
 DELETE FROM pin WHERE thread_no = ?
+
+-- name: delete_thread_reports
+DELETE FROM report WHERE number IN (SELECT report_no FROM turn WHERE thread_no = ?)
 
 -- name: delete_thread_turns
 DELETE FROM turn WHERE thread_no = ?

@@ -88,23 +88,24 @@ class _Recording:
         thread = place.thread or self._new_thread()
         match = place.match
         front_count = match.front_count if match else 0
-        tree = Tree(self._connection, self._collection_id, thread.no, self._options)
-        if match is None or not match.is_overlap:
-            front: list[int] = []
-        else:
-            front = self._store_front(tree, front_count)
-        rest = self._messages[match.count :] if match else self._messages
-        head, has_forked = tree.append(
-            match.node if match else None,
-            rest,
-            turn_id=self._turn.turn_id,
-            now=self._now,
-            known_ids=self._known_ids,
+        tree = Tree(
+            self._connection,
+            self._collection_id,
+            thread.no,
+            self._turn.turn_id,
+            self._now,
+            self._options,
         )
-        is_beside = match is None and thread.head_branch is not None and head is not None
+        front, new_front_count = self._store_front(tree, front_count)
+        after = match.node if match else None
+        rest = self._messages[match.count :] if match else self._messages
+        head = tree.append(after, rest, known_ids=self._known_ids)
         path = path_to(self._connection, head.branch_id, head.position) if head else ()
         seqs, positions = self._places(path, head, front)
         self._finish(thread, place, head, front_count)
+        # A first root is no fork.
+        has_moved = bool(rest) and head is not None and thread.head_branch is not None
+        branch_before = after.branch_id if after else None
         return RecordedTurn(
             turn_id=self._turn.turn_id,
             collection_id=self._collection_id,
@@ -113,9 +114,9 @@ class _Recording:
             path=path,
             event_seqs=seqs,
             positions=positions,
-            new_count=len(rest) + tree.front_new_count,
+            new_count=len(rest) + new_front_count,
             matched_by=place.matched_by,
-            has_forked=has_forked or is_beside,
+            has_forked=has_moved and path[-1].branch_id != branch_before,
             prompt_state=thread.prompt_state,
             pins=self._pins(thread.no),
         )
@@ -235,25 +236,19 @@ class _Recording:
         return known
 
     # -- storing -------------------------------------------------------------------------------
-    def _store_front(self, tree: Tree, count: int) -> list[int]:
-        """Store what stands before an overlap's run, outside the path; return its seqs."""
+    def _store_front(self, tree: Tree, count: int) -> tuple[list[int], int]:
+        """Store what stands before an overlap's run, outside the path; return its seqs, and how
+        many of it were new."""
         if count == 0:
-            return []
+            return [], 0
         front = self._messages[:count]
         inside = Matcher(self._connection, self._collection_id, tree.thread_no)
-        known = inside.by_chain(self._own_chains[:count], use_anchors=False)
+        known = inside.by_chain(self._own_chains[:count])
         new = front[known.count :] if known else front
-        head, _ = tree.append(
-            known.node if known else None,
-            new,
-            turn_id=self._turn.turn_id,
-            now=self._now,
-            known_ids=self._known_ids,
-        )
+        head = tree.append(known.node if known else None, new, known_ids=self._known_ids)
         assert head is not None
-        tree.front_new_count = len(new)
         path = path_to(self._connection, head.branch_id, head.position)
-        return seqs_on(self._connection, path, after=-1, upto=head.position)
+        return seqs_on(self._connection, path, after=-1, upto=head.position), len(new)
 
     def _places(
         self, path: Path, head: Node | None, front: list[int]

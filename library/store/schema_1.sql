@@ -113,12 +113,13 @@ CREATE TABLE turn (
     started_at INTEGER NOT NULL,
     ended_at INTEGER,
     -- JSON array of the seqs of its replies.
-    reply_seqs TEXT
+    reply_seqs TEXT,
+    report_no INTEGER
 ) STRICT;
 
 CREATE TABLE report (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
-    turn_no INTEGER NOT NULL UNIQUE REFERENCES turn(no) ON DELETE CASCADE,
+    turn_no INTEGER NOT NULL,
     body BLOB NOT NULL
 ) STRICT;
 

@@ -35,7 +35,7 @@ from library.records import (
 from library.store import outbox, threads
 from library.store.connection import snapshot
 from library.store.encoding import read_events
-from library.store.ending import finish_turn
+from library.store.ending import Ending, finish_turn
 from library.store.lanes import Readers, Work, Writer
 from library.store.opening import open_files
 from library.store.recording import collection_number, record_turn
@@ -178,20 +178,10 @@ class SqliteStore:
     ) -> tuple[Event, ...]:
         """Store the replies as children of the turn's newest message, and end the turn."""
 
-        def work(connection: sqlite3.Connection) -> tuple[Event, ...]:
-            seqs = finish_turn(
-                connection,
-                turn_id,
-                self._options,
-                state=state,
-                replies=replies,
-                report=report,
-                prompt_state=prompt_state,
-                ended_at=ended_at,
-            )
-            return tuple(read_events(connection, seqs)) if seqs else ()
-
-        return await self._write(work)
+        ending = Ending(state, replies, report, prompt_state, ended_at)
+        return await self._write(
+            lambda connection: finish_turn(connection, turn_id, ending, self._options)
+        )
 
     async def turn_report(self, turn_id: str, *, collection_id: int | None) -> dict[str, Any]:
         """Return the report of a turn with its state."""

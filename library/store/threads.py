@@ -219,6 +219,7 @@ def forget_collection(connection: sqlite3.Connection, name: str) -> int:
 def _delete_thread(connection: sqlite3.Connection, number: int) -> int:
     (event_count,) = connection.execute(SQL["count_thread_events"], (number,)).fetchone()
     for statement in (
+        "delete_thread_reports",
         "delete_thread_turns",
         "delete_thread_pins",
         "delete_thread_events",

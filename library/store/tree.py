@@ -24,94 +24,102 @@ class Options:
     """Makes thread ids."""
 
 
+@dataclass(frozen=True, slots=True)
 class Tree:
-    """Appends to one thread's tree of events."""
+    """Appends messages of one turn to one thread's tree."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, collection_id: int, thread_no: int, options: Options
-    ) -> None:
-        self._connection = connection
-        self._collection_id = collection_id
-        self.thread_no = thread_no
-        self._options = options
-        self.front_new_count = 0
+    connection: sqlite3.Connection
+    collection_id: int
+    thread_no: int
+    turn_id: str
+    now: int
+    """When they are recorded, microseconds UTC."""
+    options: Options
 
     def append(
         self,
         after: Node | None,
         messages: Sequence[IncomingMessage],
         *,
-        turn_id: str,
-        now: int,
-        known_ids: Mapping[str, Node],
+        is_tip: bool | None = None,
+        known_ids: Mapping[str, Node] | None = None,
         is_partial: bool = False,
-    ) -> tuple[Node | None, bool]:
-        """Store a run of messages behind a node (None: as a root); return its last, and whether a
-        branch was opened off another or beside one."""
+    ) -> Node | None:
+        """Store a run of messages behind a node (None: as a root); return its last.
+
+        `is_tip` tells whether the node is its branch's last, where the caller knows. Messages
+        whose ids are in `known_ids` get ids of ours: theirs are taken by equal events elsewhere.
+        """
         if not messages:
-            return after, False
-        branch_id, has_forked = self._branch_after(after)
+            return after
+        branch_id = self._branch_after(after, is_tip=is_tip)
         position = after.position if after else -1
         chain = after.chain if after else ROOT
         seq = 0
         for message in messages:
             position += 1
             chain = extend(chain, message.digest)
-            given_id = message.event_id if message.event_id not in known_ids else None
-            occurred = to_micros(message.occurred_at) if message.occurred_at else now
-            stored = encode(message.body, message.text, mask_secrets=self._options.mask_secrets)
-            row = (
-                given_id,
-                self._collection_id,
-                self.thread_no,
-                branch_id,
-                position,
-                message.role,
-                message.digest,
-                chain,
-                stored.body,
-                stored.text,
-                occurred,
-                now,
-                turn_id,
-                is_partial,
-                stored.is_masked,
-            )
-            cursor = self._connection.execute(SQL["insert_event"], row)
-            assert cursor.lastrowid is not None
-            seq = cursor.lastrowid
-            self._connection.execute(SQL["insert_outbox"], (seq, self.thread_no))
-            for digest, data in stored.parts.items():
-                part = (self._collection_id, digest, data)
-                self._connection.execute(SQL["insert_part"], part)
-                self._connection.execute(
-                    SQL["insert_event_part"], (seq, self._collection_id, digest)
-                )
-        return Node(seq, self.thread_no, branch_id, position, chain), has_forked
+            is_taken = known_ids is not None and message.event_id in known_ids
+            place = (branch_id, position, message.role, message.digest, chain)
+            given_id = None if is_taken else message.event_id
+            seq = self._insert(message, given_id, place, is_partial=is_partial)
+        return Node(seq, self.thread_no, branch_id, position, chain)
 
-    def _branch_after(self, after: Node | None) -> tuple[int, bool]:
-        """Return the branch to write to behind a node, and whether it was opened for that."""
+    def _insert(
+        self,
+        message: IncomingMessage,
+        given_id: str | None,
+        place: tuple[int, int, str, bytes, bytes],
+        *,
+        is_partial: bool,
+    ) -> int:
+        """Write an event, the work it owes and its parts; return its seq."""
+        execute = self.connection.execute
+        stored = encode(message.body, message.text, mask_secrets=self.options.mask_secrets)
+        occurred = to_micros(message.occurred_at) if message.occurred_at else self.now
+        row = (
+            given_id,
+            self.collection_id,
+            self.thread_no,
+            *place,
+            stored.body,
+            stored.text,
+            occurred,
+            self.now,
+            self.turn_id,
+            is_partial,
+            stored.is_masked,
+        )
+        seq = execute(SQL["insert_event"], row).lastrowid
+        assert seq is not None
+        execute(SQL["insert_outbox"], (seq, self.thread_no))
+        for digest, data in stored.parts.items():
+            execute(SQL["insert_part"], (self.collection_id, digest, data))
+            execute(SQL["insert_event_part"], (seq, self.collection_id, digest))
+        return seq
+
+    def _branch_after(self, after: Node | None, *, is_tip: bool | None) -> int:
+        """Return the branch to write to behind a node, opened where there is none."""
         if after is None:
-            return self._insert_branch(None, -1), False
-        if self.is_tip(after):
-            return after.branch_id, False
-        return self._insert_branch(after.branch_id, after.position), True
+            return self._insert_branch(None, -1)
+        if self.is_tip(after) if is_tip is None else is_tip:
+            return after.branch_id
+        return self._insert_branch(after.branch_id, after.position)
 
     def is_tip(self, node: Node) -> bool:
         """Tell whether a node is the last of its branch, and so has no child at all."""
-        row = self._connection.execute(SQL["last_position"], (node.branch_id,)).fetchone()
+        row = self.connection.execute(SQL["last_position"], (node.branch_id,)).fetchone()
         return bool(row[0] == node.position)
 
     def child(self, node: Node | None, digest: bytes) -> Node | None:
         """Return the child of a node (None: the root) with some digest."""
         chain = extend(node.chain if node else ROOT, digest)
-        row = self._connection.execute(
-            SQL["event_with_chain"], (self._collection_id, chain, self.thread_no)
-        ).fetchone()
+        key = (self.collection_id, chain, self.thread_no)
+        row = self.connection.execute(SQL["event_with_chain"], key).fetchone()
         return None if row is None else Node(*row)
 
     def _insert_branch(self, parent_id: int | None, fork_position: int) -> int:
         row = (self.thread_no, parent_id, fork_position)
-        branch_id = self._connection.execute(SQL["insert_branch"], row).lastrowid
+        branch_id = self.connection.execute(SQL["insert_branch"], row).lastrowid
         assert branch_id is not None
         return branch_id
