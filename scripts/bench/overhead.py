@@ -1,0 +1,350 @@
+"""What the gateway adds to a request: CPU, time and memory, against others in the same run.
+
+Compared are the stub itself, a bare relay (relay.py), the gateway, and LiteLLM proxy, which is
+installed into an environment of its own under the user's cache folder (`--without-litellm` leaves
+it out and says so). Every request is recorded for real: see conversations.py for what is sent.
+Figures of other machines are not comparable; ratios within one run are.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scripts.bench import servers
+from scripts.bench.conversations import BODY_MESSAGES, Conversations, Message, text, transcript
+from scripts.bench.load import Answered, percentile, run
+from scripts.bench.measuring import (
+    Measured,
+    count_rows,
+    drain,
+    measure,
+    requests_for,
+    send,
+    summed_up,
+)
+from scripts.bench.servers import ROOT, Server
+from scripts.bench.stub import REPLY
+
+CONCURRENCIES = (1, 10, 32)
+STREAM_CHUNKS = (50, 500)
+STREAM_CONCURRENCY = 10
+STORED_EVENTS = 10_000
+KNOWN_COUNTS = (100, 500, 2_000)
+KNOWN_CHARS = 2_000
+"""2,000 known messages of this size are the 4 MB of the issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How often each thing is done."""
+
+    requests: int
+    litellm_requests: int
+    streams: dict[int, int]
+    paged: int
+    resent: int
+    soak_warm: int
+    soak: int
+    starts: int
+
+
+FULL = Sizes(1_000, 200, {50: 200, 500: 40}, 200, 20, 2_000, 10_000, 5)
+QUICK = Sizes(200, 40, {50: 40, 500: 10}, 40, 6, 400, 1_000, 2)
+
+
+@dataclass
+class Bench:
+    """One run: the servers, and the figures as they come in."""
+
+    sizes: Sizes
+    folder: Path
+    has_litellm: bool
+    stub: Server
+    conversations: Conversations = field(default_factory=Conversations)
+    figures: dict[str, Any] = field(default_factory=dict)
+    targets: list[tuple[str, float, float, bool]] = field(default_factory=list)
+
+    # -- reporting -----------------------------------------------------------------------------
+    def say(self, line: str = "") -> None:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    def table(self, title: str, rows: list[Measured]) -> None:
+        self.say(f"\n{title}")
+        self.say(
+            f"  {'':10}{'conc.':>6}{'CPU ms':>9}{'+index':>9}{'p50 ms':>9}{'p99 ms':>9}"
+            f"{'1st byte':>10}{'req/s':>8}{'reads':>7}"
+        )
+        for row in rows:
+            self.say(
+                f"  {row.server:10}{row.concurrency:>6}{row.cpu_ms:>9.2f}"
+                f"{row.cpu_drained_ms:>9.2f}{row.p50_ms:>9.2f}{row.p99_ms:>9.2f}"
+                f"{row.first_byte_p50_ms:>10.2f}{row.per_second:>8.0f}{row.reads:>7.1f}"
+            )
+        self.figures[title] = [row.plain() for row in rows]
+
+    def must(self, name: str, value: float, limit: float, *, at_least: bool = False) -> None:
+        is_met = value >= limit if at_least else value <= limit
+        self.targets.append((name, value, limit, is_met))
+        word = "at least" if at_least else "at most"
+        verdict = "ok" if is_met else "MISSED"
+        self.say(f"  {verdict:7} {name}: {value:.2f} ({word} {limit:g})")
+
+    # -- parts ---------------------------------------------------------------------------------
+    def start(self, name: str, **settings: object) -> Server:
+        db = self.folder / name / "library.db"
+        db.parent.mkdir()
+        return servers.start_gateway(self.stub.port, db, **settings)
+
+    def starting(self) -> None:
+        """How soon /health answers, and the memory after a hundred requests."""
+        seconds = []
+        for number in range(self.sizes.starts):
+            gateway = self.start(f"start{number}")
+            seconds.append(servers.wait_for(gateway, "/health"))
+            gateway.stop()
+        gateway = self.start("memory")
+        send(gateway, requests_for(gateway, self.conversations.next(100)))
+        memory = gateway.memory_mb()
+        gateway.stop()
+        self.say("\nStart")
+        self.must("/health after start, s, median", percentile(seconds, 0.5), 1.5)
+        self.must("resident MB after 100 requests", memory, 120)
+        self.figures["start"] = {"health_s": seconds, "resident_mb": round(memory, 1)}
+
+    def fitting(self, relay: Server, gateway: Server, litellm: Server | None) -> None:
+        """Recorded requests that fit the budget, at each concurrency."""
+        compared = [server for server in (self.stub, relay, gateway, litellm) if server]
+        rows = [self._growing(server, c) for c in CONCURRENCIES for server in compared]
+        self.table(f"Request that fits: {BODY_MESSAGES} messages, one new", rows)
+        by = {(row.server, row.concurrency): row for row in rows}
+        ours, least = by["gateway", 1], by["stub", 1]
+        for concurrency in CONCURRENCIES:
+            cpu = by["gateway", concurrency].cpu_ms
+            self.must(f"gateway CPU ms a request at {concurrency}", cpu, 2.0)
+        self.must("added p50 ms at 1", ours.p50_ms - least.p50_ms, 3.0)
+        if litellm:
+            for concurrency in CONCURRENCIES:
+                ratio = by["litellm", concurrency].cpu_ms / by["gateway", concurrency].cpu_ms
+                self.must(f"LiteLLM's CPU over ours at {concurrency}", ratio, 12.0, at_least=True)
+        new = requests_for(gateway, self.conversations.next(self.sizes.requests))
+        self.table(
+            f"Request that fits, worst case: all {BODY_MESSAGES} messages new",
+            [measure(gateway, new, concurrency=10)],
+        )
+
+    def _growing(self, server: Server, concurrency: int, **more: Any) -> Measured:
+        """Measure requests of which all but the last message are known to the gateway."""
+        is_litellm = server.name == "litellm"
+        count = self.sizes.litellm_requests if is_litellm else self.sizes.requests
+        chunks = more.get("max_tokens")
+        if chunks:
+            count = self.sizes.streams[chunks]
+        talks = list(self.conversations.next(count))
+        if server.db is not None:
+            send(server, requests_for(server, (talk[:-2] for talk in talks)))
+        return measure(server, requests_for(server, talks, **more), concurrency=concurrency)
+
+    def streaming(self, relay: Server, gateway: Server, litellm: Server | None) -> None:
+        rows: dict[tuple[str, int], Measured] = {}
+        for chunks in STREAM_CHUNKS:
+            for server in filter(None, (self.stub, relay, gateway, litellm)):
+                rows[server.name, chunks] = self._growing(
+                    server, STREAM_CONCURRENCY, stream=True, max_tokens=chunks
+                )
+            part = [row for (_, size), row in rows.items() if size == chunks]
+            self.table(f"Stream of {chunks} chunks, 2 ms apart", part)
+        few, many = STREAM_CHUNKS
+
+        def slope_us(name: str) -> float:
+            return (rows[name, many].cpu_ms - rows[name, few].cpu_ms) * 1e3 / (many - few)
+
+        above = slope_us("gateway") - slope_us("relay")
+        self.must("CPU microseconds a chunk above the relay", above, 60.0)
+        reads = rows["gateway", many].reads / many
+        self.must("share of chunks that arrived by themselves", reads, 0.97, at_least=True)
+        if litellm:
+            ratio = rows["litellm", few].cpu_ms / rows["gateway", few].cpu_ms
+            self.say(f"          LiteLLM's CPU over ours, {few} chunks: {ratio:.0f}x")
+
+    def paging(self, relay: Server) -> None:
+        """A thread of 10,000 stored events; the client sends its last 50 messages."""
+        gateway = self.start("paged", budget_tokens=8_000)
+        stored = STORED_EVENTS + 2 - STORED_EVENTS % 2
+        talk = transcript(0, messages=stored, words=150)
+        send(gateway, requests_for(gateway, [talk]))
+        talk.append({"role": "assistant", "content": REPLY})
+        ours = self._chat_on(gateway, talk)
+        theirs = self._chat_on(relay, talk)
+        self.table("Paged request: 10,000 events stored, the last 50 messages sent", [theirs, ours])
+        self.must("added p50 ms, paged", ours.p50_ms - theirs.p50_ms, 12.0)
+        self.must("added p99 ms, paged", ours.p99_ms - theirs.p50_ms, 40.0)
+        drain(gateway)
+        assert gateway.db is not None
+        stored_count = count_rows(gateway.db, "SELECT count(*) FROM event")
+        self.say(f"          in the store now: {stored_count} events")
+        self.say(f"          steps, ms: {last_steps(gateway)}")
+        self.say(f"          resident MB: {gateway.memory_mb():.0f}")
+        gateway.stop()
+
+    def _chat_on(self, server: Server, talk: list[Message]) -> Measured:
+        """Ask one question after the other, each time with the last 50 messages."""
+        talk = list(talk)
+        answers: list[Answered] = []
+        cpu, started = server.cpu_s(), time.perf_counter()
+        for number in range(self.sizes.paged):
+            question = f"{text(700_000 + number, words=20)} What was said about this before?"
+            talk.append({"role": "user", "content": question})
+            requests = requests_for(server, [[talk[0], *talk[-49:]]])
+            answers += asyncio.run(run(server.port, requests, concurrency=1))
+            talk.append({"role": "assistant", "content": REPLY})
+        took_s, used = time.perf_counter() - started, server.cpu_s() - cpu
+        return summed_up(server, answers, 1, used, used, took_s)
+
+    def resending(self, relay: Server) -> None:
+        """The reconciliation curve: known messages re-sent whole, with one new."""
+        self.say("\nRe-sent transcript: known messages of 2 kB, one new")
+        curve: dict[int, dict[str, Any]] = {}
+        for known in KNOWN_COUNTS:
+            gateway = self.start(f"resent{known}", budget_tokens=8_000)
+            ours, steps = self._resend(gateway, known)
+            theirs, _ = self._resend(relay, known)
+            gateway.stop()
+            curve[known] = {"cpu_ms": ours, "relay_cpu_ms": theirs, "steps_ms": steps}
+            self.say(f"  {known:>6} known: CPU {ours:.1f} ms, relay {theirs:.1f} ms; {steps}")
+        self.figures["resent"] = curve
+        above = curve[KNOWN_COUNTS[-1]]["cpu_ms"] - curve[KNOWN_COUNTS[-1]]["relay_cpu_ms"]
+        self.must("CPU ms above the relay to serve 2,000 re-sent messages", above, 40.0)
+
+    def _resend(self, server: Server, known: int) -> tuple[float, dict[str, float]]:
+        """Return CPU milliseconds a request, and the report's own steps (ours only)."""
+        talk = transcript(0, messages=known + 2 - known % 2, words=10)
+        for at, message in enumerate(talk[1:]):
+            filling = text(at, words=400)
+            message["content"] = f"{at} {filling}"[:KNOWN_CHARS]
+        send(server, requests_for(server, [talk]))
+        batch = []
+        for number in range(self.sizes.resent):
+            talk.append({"role": "assistant", "content": REPLY})
+            talk.append({"role": "user", "content": f"Question {number}: {text(number, words=20)}"})
+            batch += requests_for(server, [list(talk)])
+        cpu = server.cpu_s()
+        asyncio.run(run(server.port, batch, concurrency=1))
+        used = server.cpu_s() - cpu
+        drain(server)
+        steps = last_steps(server) if server.db else {}
+        return used * 1e3 / len(batch), steps
+
+    def soaking(self) -> None:
+        """Ten thousand requests, streamed and not: memory and descriptors stay."""
+        gateway = self.start("soak")
+        self._soak(gateway, self.sizes.soak_warm)
+        memory, files = gateway.memory_mb(), gateway.descriptor_count()
+        self._soak(gateway, self.sizes.soak)
+        growth = (gateway.memory_mb() / memory - 1) * 100
+        self.say(f"\n{self.sizes.soak:,} requests after {self.sizes.soak_warm:,} to warm up")
+        self.must("growth of resident memory, %", growth, 5.0)
+        self.must("growth of open descriptors", gateway.descriptor_count() - files, 2)
+        self.say(f"          resident MB {memory:.0f} -> {gateway.memory_mb():.0f}")
+        self.figures["soak"] = {"before_mb": memory, "after_mb": gateway.memory_mb()}
+        gateway.stop()
+
+    def _soak(self, gateway: Server, count: int) -> None:
+        for stream in (False, True):
+            talks = self.conversations.next(count // 2, messages=4)
+            more = {"stream": True, "max_tokens": 4} if stream else {}
+            send(gateway, requests_for(gateway, talks, **more), concurrency=10)
+
+
+def last_steps(server: Server) -> dict[str, float]:
+    """Return the milliseconds of each step in the newest report."""
+    url = f"http://127.0.0.1:{server.port}/library/reports?newest=1"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        reports = json.load(answer)["reports"]
+    steps: dict[str, float] = reports[-1]["steps_ms"]
+    return {name: round(value, 2) for name, value in steps.items()}
+
+
+def machine() -> dict[str, str]:
+    """Return what the figures hang on."""
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "cpu": f"{model}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "commit": commit.stdout.strip(),
+        "load": " ".join(f"{value:.1f}" for value in os.getloadavg()),
+    }
+
+
+def run_all(bench: Bench) -> None:
+    relay, litellm = servers.start_relay(bench.stub.port), None
+    if bench.has_litellm:
+        litellm = servers.start_litellm(bench.stub.port, bench.folder)
+    bench.starting()
+    gateway = bench.start("main")
+    for server in filter(None, (relay, gateway, litellm)):
+        send(server, requests_for(server, bench.conversations.next(40)), concurrency=8)
+    bench.fitting(relay, gateway, litellm)
+    bench.streaming(relay, gateway, litellm)
+    gateway.stop()
+    if litellm:
+        litellm.stop()  # Its threads would take time from what follows.
+    bench.paging(relay)
+    bench.resending(relay)
+    bench.soaking()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench/overhead", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a fifth of the requests")
+    parser.add_argument(
+        "--without-litellm", action="store_true", help="do not install or measure LiteLLM proxy"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=ROOT / "build" / "bench" / "overhead.json", metavar="FILE"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-overhead-") as folder, servers.all_stopped():
+        stub = servers.start_stub()
+        sizes = QUICK if options.quick else FULL
+        bench = Bench(sizes, Path(folder), not options.without_litellm, stub)
+        where = machine()
+        bench.say("\n".join(f"{name}: {value}" for name, value in where.items()))
+        if options.without_litellm:
+            bench.say("LiteLLM proxy is left out (--without-litellm)")
+        run_all(bench)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    targets = [
+        {"name": name, "value": round(value, 3), "limit": limit, "met": met}
+        for name, value, limit, met in bench.targets
+    ]
+    result = {"machine": where, "figures": bench.figures, "targets": targets}
+    options.json.write_text(json.dumps(result, indent=2), encoding="utf-8")
+    missed = sum(not met for *_, met in bench.targets)
+    bench.say(f"\n{len(targets) - missed} of {len(targets)} targets met; figures in {options.json}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
