@@ -1,0 +1,297 @@
+"""The upstream that needs no account, no download and no network: it quotes what it is sent.
+
+What it says is decided in gateway/offline_answer.py; here it gets the shape of OpenAI's API, so
+that everything between a client and a model can be seen and tested without one. Equal requests
+get equal bytes: ids come from the request, and time stands still.
+
+`offline_app` serves it over HTTP, with a window that refuses what is longer, as a small model's
+server does.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from gateway.offline_answer import Call, OfflineAnswer, answer_to
+from gateway.upstream.protocol import UpstreamRequest
+from gateway.wire.chat_completions import ChatRequest, MalformedRequest, decode, message_of
+from governor.counting import Counters
+from governor.errors import MalformedTranscript
+
+MODEL = "offline"
+CREATED = 1_750_000_000
+"""A fixed second, so that equal requests get equal answers."""
+CHOICES_MAX = 8
+ARGUMENT_CHARS = 12
+"""Of a tool call's arguments in one event, so that clients must join them."""
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+_PIECES = re.compile(r"\s*\S+|\s+")
+
+
+class _Refused(Exception):
+    """The request gets an error for an answer."""
+
+    def __init__(self, status: HTTPStatus, message: str, *, code: str, param: str | None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = {
+            "message": message,
+            "type": "invalid_request_error",
+            "param": param,
+            "code": code,
+        }
+
+
+@dataclass(slots=True)
+class OfflineReply:
+    """An answer that is there already."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    pieces: list[bytes] = field(default_factory=list)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        for piece in self.pieces:
+            yield piece
+
+    async def aclose(self) -> None:
+        self.pieces = []
+
+
+class OfflineUpstream:
+    """Answers by quoting; implements `gateway.upstream.protocol.Upstream`."""
+
+    def __init__(
+        self, name: str = MODEL, *, counters: Counters, window_tokens: int | None = None
+    ) -> None:
+        self.name = name
+        self._counter = counters.counter_for(MODEL)
+        self._window_tokens = window_tokens
+
+    async def open(self, request: UpstreamRequest) -> OfflineReply:
+        """Return the answer; nothing can fail on the way."""
+        try:
+            return self._answer(request)
+        except _Refused as refused:
+            return _json_reply(refused.status, {"error": refused.error})
+
+    async def count_tokens(self, text: str) -> int | None:
+        return self._counter.count(text)
+
+    async def probe(self) -> str | None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+    def _answer(self, request: UpstreamRequest) -> OfflineReply:
+        path = request.path.partition("?")[0].rstrip("/")
+        if path == "/chat/completions" and request.method == "POST":
+            return self._completion(request.body)
+        if path == "/models" and request.method == "GET":
+            return _json_reply(HTTPStatus.OK, {"object": "list", "data": [_MODEL_CARD]})
+        if path == f"/models/{MODEL}" and request.method == "GET":
+            return _json_reply(HTTPStatus.OK, _MODEL_CARD)
+        raise _Refused(
+            HTTPStatus.NOT_FOUND,
+            f"Invalid URL ({request.method} {path})",
+            code="not_found",
+            param=None,
+        )
+
+    def _completion(self, body: bytes) -> OfflineReply:
+        try:
+            request = decode(body)
+        except MalformedRequest as error:
+            raise _invalid(str(error), error.param) from error
+        except MalformedTranscript as error:
+            raise _invalid(str(error), "messages") from error
+        prompt_tokens = self._prompt_tokens(request)
+        self._check_window(prompt_tokens, request.reply_tokens)
+        completion = _Completion(
+            request=request,
+            body_digest=blake2b(body, digest_size=12).hexdigest(),
+            **self._said(answer_to(request.fields), request.reply_tokens),
+        )
+        count = completion.choice_count
+        completion.usage = {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion.reply_tokens * count,
+            "total_tokens": prompt_tokens + completion.reply_tokens * count,
+        }
+        if not request.is_stream:
+            return _json_reply(HTTPStatus.OK, completion.whole())
+        events = [b"data: %s\n\n" % orjson.dumps(event) for event in completion.events()]
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        return OfflineReply(HTTPStatus.OK, headers, [*events, b"data: [DONE]\n\n"])
+
+    def _prompt_tokens(self, request: ChatRequest) -> int:
+        """Count what was really sent: `decode` takes the gateway's own blocks out."""
+        counter = self._counter
+        tokens = sum(counter.message(message_of(raw)) for raw in request.fields["messages"])
+        return counter.prompt_overhead_tokens + counter.schemas(request.schemas) + tokens
+
+    def _check_window(self, prompt_tokens: int, reply_tokens: int | None) -> None:
+        """Refuse what does not fit, in OpenAI's words."""
+        window = self._window_tokens
+        reply = reply_tokens or 0
+        if window is None or prompt_tokens + reply <= window:
+            return
+        had = f"your messages resulted in {prompt_tokens} tokens"
+        if reply:
+            had = (
+                f"you requested {prompt_tokens + reply} tokens ({prompt_tokens} in the messages, "
+                f"{reply} in the completion)"
+            )
+        raise _Refused(
+            HTTPStatus.BAD_REQUEST,
+            f"This model's maximum context length is {window} tokens. However, {had}. Please "
+            "reduce the length of the messages.",
+            code="context_length_exceeded",
+            param="messages",
+        )
+
+    def _said(self, answer: OfflineAnswer, reply_tokens: int | None) -> dict[str, Any]:
+        """Return the answer as far as the client's maximum lets it go."""
+        if answer.calls:
+            tokens = sum(
+                self._counter.count(call.name) + self._counter.count(call.arguments)
+                for call in answer.calls
+            )
+            return {"answer": answer, "finish_reason": "tool_calls", "reply_tokens": tokens}
+        text, finish = answer.text, "stop"
+        if reply_tokens is not None and self._counter.count(text) > reply_tokens:
+            text, finish = "", "length"
+            for piece in _PIECES.findall(answer.text):
+                if self._counter.count(text + piece) > reply_tokens:
+                    break
+                text += piece
+        return {
+            "answer": OfflineAnswer(text),
+            "finish_reason": finish,
+            "reply_tokens": self._counter.count(text),
+        }
+
+
+@dataclass(slots=True)
+class _Completion:
+    """One answer on its way into OpenAI's shapes."""
+
+    request: ChatRequest
+    body_digest: str
+    answer: OfflineAnswer
+    finish_reason: str
+    reply_tokens: int
+    usage: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def choice_count(self) -> int:
+        count = self.request.fields.get("n")
+        return max(1, min(count, CHOICES_MAX)) if isinstance(count, int) else 1
+
+    def whole(self) -> dict[str, Any]:
+        """Return the body of an answer that is not streamed."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.answer.text or None}
+        if self.answer.calls:
+            message["tool_calls"] = [
+                self._call(at, call) for at, call in enumerate(self.answer.calls)
+            ]
+        choice = {"message": message, "logprobs": None, "finish_reason": self.finish_reason}
+        return {
+            **self._head("chat.completion"),
+            "choices": [{"index": index, **choice} for index in range(self.choice_count)],
+            "usage": self.usage,
+        }
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield the events of a stream, `[DONE]` not among them."""
+        head = self._head("chat.completion.chunk")
+        if self.request.has_usage_chunk:
+            head["usage"] = None
+        for index in range(self.choice_count):
+            for delta in self._deltas():
+                yield {**head, "choices": [_chunk_choice(index, delta, None)]}
+            yield {**head, "choices": [_chunk_choice(index, {}, self.finish_reason)]}
+        if self.request.has_usage_chunk:
+            yield {**head, "choices": [], "usage": self.usage}
+
+    def _deltas(self) -> Iterator[dict[str, Any]]:
+        if not self.answer.calls:
+            yield {"role": "assistant", "content": ""}
+            for piece in _PIECES.findall(self.answer.text):
+                yield {"content": piece}
+            return
+        yield {"role": "assistant", "content": None}
+        for at, call in enumerate(self.answer.calls):
+            opening = self._call(at, Call(call.name, ""))
+            yield {"tool_calls": [{"index": at, **opening}]}
+            for start in range(0, len(call.arguments), ARGUMENT_CHARS):
+                part = call.arguments[start : start + ARGUMENT_CHARS]
+                yield {"tool_calls": [{"index": at, "function": {"arguments": part}}]}
+
+    def _call(self, at: int, call: Call) -> dict[str, Any]:
+        return {
+            "id": f"call_{self.body_digest[:16]}{at:02}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.body_digest}",
+            "object": kind,
+            "created": CREATED,
+            "model": self.request.model,
+            "system_fingerprint": MODEL,
+        }
+
+
+_MODEL_CARD: Mapping[str, Any] = {
+    "id": MODEL,
+    "object": "model",
+    "created": CREATED,
+    "owned_by": "library-of-context",
+}
+
+
+def _chunk_choice(index: int, delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
+    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _invalid(message: str, param: str | None) -> _Refused:
+    return _Refused(HTTPStatus.BAD_REQUEST, message, code="invalid_request", param=param)
+
+
+def _json_reply(status: HTTPStatus, value: Any) -> OfflineReply:
+    return OfflineReply(status, [(b"content-type", b"application/json")], [orjson.dumps(value)])
+
+
+def offline_app(*, window_tokens: int | None = None) -> Starlette:
+    """Return a server of this upstream under `/v1`."""
+    upstream = OfflineUpstream(counters=Counters(), window_tokens=window_tokens)
+
+    async def serve(request: Request) -> Response:
+        reply = await upstream.open(
+            UpstreamRequest(
+                method=request.method,
+                path=request.url.path.removeprefix("/v1"),
+                headers=dict(request.headers),
+                body=await request.body(),
+                is_stream=False,
+            )
+        )
+        response = StreamingResponse(reply.chunks(), status_code=reply.status)
+        response.raw_headers.extend(reply.headers)
+        return response
+
+    return Starlette(routes=[Route("/{path:path}", serve, methods=list(_METHODS))])
