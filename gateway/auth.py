@@ -2,7 +2,8 @@
 
 A key is 256 random bits, so one SHA-256 of it is as hard to reverse as a slow hash of a password
 would be, and costs a microsecond. Keys are compared in constant time. The file is read again when
-it changes, at most once a second, off the event loop; a revoked key dies within that second.
+it changes; whether it did is asked a few times a second at most, off the event loop, and a revoked
+key dies within that time.
 
 Without a keys file there is one caller, who may do everything: the gateway then listens on loopback
 only (gateway/settings.py sees to it).
@@ -29,7 +30,7 @@ from library.records import Scope
 DEFAULT_COLLECTION = "default"
 KEY_PREFIX = "loc-"
 KEY_BYTES = 32
-CHECK_EVERY_S = 1.0
+CHECK_EVERY_S = 0.25
 SCOPES: tuple[Scope, ...] = ("thread", "project")
 _FILE_BYTES_MAX = 4 * 2**20
 """About ten thousand keys."""

@@ -10,7 +10,7 @@ decoded when they come anyway, because what is relayed must also be read.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import aiohttp
@@ -180,7 +180,7 @@ class DirectReply:
         self.status = response.status
         self.headers = reply_headers(response.raw_headers)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         read = self._response.content.readany
         try:
             while chunk := await read():

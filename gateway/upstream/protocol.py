@@ -4,7 +4,7 @@ A driver opens one exchange and hands back the status, the headers and the body 
 client's protocol. Where the provider is reached otherwise (litellm), the driver builds those bytes.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,7 +44,7 @@ class UpstreamReply(Protocol):
     headers: list[tuple[bytes, bytes]]
     """Lower-case names; only what may go to the client (gateway/wire/headers.py)."""
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives.
 
         Raises:

@@ -35,7 +35,7 @@ class ReadReply:
 def read_body(body: bytes, *, limit_bytes: int) -> ReadReply:
     """Read a whole chat completion."""
     if len(body) > limit_bytes:
-        return ReadReply((_truncated_message(limit_bytes),), False, None, None, None)
+        return truncated_reply(limit_bytes)
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -275,8 +275,10 @@ def _merged(old: Any, new: Any) -> Any:
     return new
 
 
-def _truncated_message(limit_bytes: int) -> dict[str, Any]:
-    return {"role": "assistant", "content": TRUNCATED.format(limit_bytes=limit_bytes)}
+def truncated_reply(limit_bytes: int) -> ReadReply:
+    """Return what is recorded of a whole body that is too long to be kept."""
+    mark = {"role": "assistant", "content": TRUNCATED.format(limit_bytes=limit_bytes)}
+    return ReadReply((mark,), False, None, None, None)
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,212 @@
+"""The door: everything that holds for every request, in one layer of plain ASGI.
+
+One layer, because each costs a coroutine for every chunk that passes through it. In order: who is
+spoken to (Host, Origin), who asks, whether there is room; then the request itself, and whatever
+escapes it becomes an answer. Questions about health need no key and no room: they are asked when
+there is none.
+"""
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.auth import Principal
+from gateway.body import ClientGone
+from gateway.errors import ANSWERED, Answer, answer, crash_answer
+from gateway.refusals import HostForbidden, Overloaded, UnknownPath
+from gateway.settings import is_loopback
+from gateway.telemetry import Telemetry
+
+OPEN_PATHS = frozenset({"/health", "/livez", "/readyz"})
+"""Answered without a key and without counting: a load balancer asks them all the time."""
+INFLIGHT_BODIES = 4
+"""Bodies of the largest size that may be in memory at once; parsed they take several times that."""
+REQUEST_ID = b"x-library-request"
+VISIT = "library.visit"
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+log = logging.getLogger(__name__)
+Authenticate = Callable[[Headers], Awaitable[Principal]]
+
+
+class Room:
+    """How much may be under way at once: requests, and bytes of their bodies."""
+
+    def __init__(self, telemetry: Telemetry, *, requests_max: int, body_bytes_max: int) -> None:
+        self._telemetry = telemetry
+        self._requests_max = requests_max
+        self._bytes_max = body_bytes_max * INFLIGHT_BODIES
+        self._requests = 0
+        self._bytes = 0
+
+    def enter(self) -> "Stay":
+        """Take a place.
+
+        Raises:
+            Overloaded: there is none.
+
+        """
+        if self._requests >= self._requests_max:
+            raise Overloaded("requests", self._requests_max)
+        self._requests += 1
+        self._telemetry.inflight.set(self._requests)
+        return Stay(self)
+
+    def take_bytes(self, size_bytes: int) -> None:
+        if self._bytes + size_bytes > self._bytes_max:
+            raise Overloaded("bytes of request bodies", self._bytes_max)
+        self._bytes += size_bytes
+        self._telemetry.inflight_bytes.set(self._bytes)
+
+    def leave(self, size_bytes: int) -> None:
+        self._requests -= 1
+        self._bytes -= size_bytes
+        self._telemetry.inflight.set(self._requests)
+        self._telemetry.inflight_bytes.set(self._bytes)
+
+
+class Stay:
+    """One request's place in the room."""
+
+    __slots__ = ("_room", "_size_bytes")
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._size_bytes = 0
+
+    def take_bytes(self, size_bytes: int) -> None:
+        """Count bytes of the body.
+
+        Raises:
+            Overloaded: too many bodies are in memory.
+
+        """
+        self._room.take_bytes(size_bytes)
+        self._size_bytes += size_bytes
+
+    def leave(self) -> None:
+        self._room.leave(self._size_bytes)
+
+
+class Names:
+    """Which hosts and web pages this gateway answers to."""
+
+    def __init__(self, *, host: str, hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
+        self._hosts = {*_LOOPBACK_NAMES, host.strip("[]").lower(), *(one.lower() for one in hosts)}
+        self._origins = {one.lower().rstrip("/") for one in origins}
+        self._takes_any = not is_loopback(host) and not hosts
+        """Bound to an open address with no names given: keys guard it then (DESIGN 9)."""
+
+    def check(self, headers: Headers) -> None:
+        """Check the Host and Origin headers.
+
+        Raises:
+            HostForbidden: a name that is not ours, or a page that may not call us.
+
+        """
+        host = headers.get("host", "")
+        if not self._takes_any and _name(host) not in self._hosts:
+            raise HostForbidden("Host", host)
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in self._origins:
+            scheme, _, rest = origin.partition("://")
+            is_ours = scheme in {"http", "https"} and rest.lower() == host.lower()
+            if not is_ours:
+                raise HostForbidden("Origin", origin)
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header, without its port."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request that was let in; found in its scope under `VISIT`."""
+
+    principal: Principal
+    stay: Stay
+    request_id: str
+
+
+def visit_of(scope: Scope) -> Visit:
+    visit: Visit = scope[VISIT]
+    return visit
+
+
+class Door:
+    """Wraps the whole app."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        names: Names,
+        room: Room,
+        telemetry: Telemetry,
+        authenticate: Authenticate,
+    ) -> None:
+        self._app = app
+        self._names = names
+        self._room = room
+        self._telemetry = telemetry
+        self._authenticate = authenticate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = secrets.token_hex(8)
+        has_started = False
+
+        async def named(message: Message) -> None:
+            nonlocal has_started
+            if message["type"] == "http.response.start":
+                has_started = True
+                message["headers"] = [*message["headers"], (REQUEST_ID, request_id.encode())]
+            await send(message)
+
+        refusal: Answer | None = None
+        try:
+            await self._let_in(scope, receive, named, request_id)
+        except ClientGone:
+            return  # Nobody is there to be told.
+        except HTTPException:  # Starlette's router: no such path, or not with this method.
+            refusal = answer(UnknownPath(scope["method"], scope["path"]))
+        except ANSWERED as error:
+            refusal = answer(error)
+        except Exception:
+            log.exception("request %s failed", request_id)
+            refusal = crash_answer(request_id)
+        if refusal is not None:
+            self._telemetry.refused(refusal.status)
+            if not has_started:  # Else the server closes the connection: nothing else is true.
+                await send_answer(named, refusal)
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        headers = Headers(scope=scope)
+        self._names.check(headers)
+        if scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        principal = await self._authenticate(headers)
+        stay = self._room.enter()
+        try:
+            scope[VISIT] = Visit(principal, stay, request_id)
+            await self._app(scope, receive, send)
+        finally:
+            stay.leave()
+
+
+async def send_answer(send: Send, whole: Answer) -> None:
+    """Send a whole response."""
+    await send({"type": "http.response.start", "status": whole.status, "headers": whole.headers})
+    await send({"type": "http.response.body", "body": whole.body, "more_body": False})

@@ -1,0 +1,172 @@
+"""What an operator sees: metrics for Prometheus, and one line of JSON a turn in the log.
+
+The only importer of prometheus_client. One registry a gateway, so that two in one process (tests,
+the demo) do not add up. Label values come from sets we choose, never from a client: a model's name
+is free text, and a metric with a thousand of them is a leak.
+
+The line is the swap report. It holds no message text unless `log_text` is on.
+"""
+
+import dataclasses
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from gateway.relay import Ended
+from gateway.upstream.protocol import UpstreamFailed
+from governor.turn import SwapReport
+from library.errors import LibraryError, StoreUnavailable
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+_STEP_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
+_WAIT_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+turn_log = logging.getLogger("gateway.turns")
+
+
+def log_to_standard_error(level: str) -> None:
+    """Send log lines to standard error, those of turns as bare JSON."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(message)s"))
+    turn_log.handlers = [lines]
+    turn_log.propagate = False
+    turn_log.setLevel(logging.INFO)
+    others = logging.StreamHandler(sys.stderr)
+    others.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers = [others]
+    root.setLevel(level.upper())
+
+
+class Telemetry:
+    """The metrics of one gateway."""
+
+    def __init__(self, *, logs_text: bool) -> None:
+        self._logs_text = logs_text
+        self._registry = registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"library_{name}", text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"library_{name}", text, labels, registry=registry)
+
+        self._turns = counter("turns_total", "Turns by how they ended", "state")
+        self._steps = Histogram(
+            "library_step_seconds",
+            "What the gateway itself adds to a request, by step",
+            ["step"],
+            buckets=_STEP_SECONDS,
+            registry=registry,
+        )
+        self._first_byte = Histogram(
+            "library_upstream_first_byte_seconds",
+            "Wait for the head of the upstream's answer",
+            buckets=_WAIT_SECONDS,
+            registry=registry,
+        )
+        self._prefix = Histogram(
+            "library_prefix_share",
+            "Share of a prompt that extends the last one's prefix",
+            buckets=_SHARES,
+            registry=registry,
+        )
+        self._tokens = counter("prompt_tokens_total", "Tokens sent upstream, by part", "part")
+        self._client_tokens = counter(
+            "client_tokens_total", "Tokens the clients' transcripts would have cost"
+        )
+        self._swaps = counter("records_swapped_total", "Records moved on or off desks", "way")
+        self._degraded = counter("degraded_total", "Answers with something missing", "part")
+        self._upstream_errors = counter(
+            "upstream_errors_total", "Exchanges that the upstream failed", "kind"
+        )
+        self._store_errors = counter("store_errors_total", "Failed durable writes", "reason")
+        self._refused = counter("requests_refused_total", "Requests refused at the door", "status")
+        self.inflight = gauge("inflight_requests", "Requests under way")
+        self.inflight_bytes = gauge("inflight_body_bytes", "Bytes of their bodies")
+        self._outbox = gauge(
+            "outbox_events", "Events not indexed yet, by whether they wait", "state"
+        )
+        self._outbox_age = gauge("outbox_oldest_seconds", "Age of the oldest event that waits")
+        self._seqs = gauge("watermark_seq", "How far a stage has come", "stage")
+        self._cache = gauge("cache", "Caches: hits, misses, bytes", "cache", "what")
+
+    def refused(self, status: int) -> None:
+        self._refused.labels(str(status)).inc()
+
+    def ended(self, ended: Ended) -> None:
+        """Count one exchange, and write its line."""
+        if ended.store_error is not None:
+            self._store_errors.labels(_reason(ended.store_error)).inc()
+        if isinstance(ended.error, UpstreamFailed):
+            self._upstream_errors.labels(ended.error.kind).inc()
+        elif ended.report is not None and ended.report.state == "failed":
+            self._upstream_errors.labels("answered").inc()
+        if "first_byte" in ended.steps_s:
+            self._first_byte.observe(ended.steps_s["first_byte"])
+        if "commit" in ended.steps_s:
+            self._steps.labels("commit").observe(ended.steps_s["commit"])
+        report = ended.report
+        if report is None:
+            self._turns.labels("refused").inc()
+            return
+        self._count(report)
+        if turn_log.isEnabledFor(logging.INFO):
+            turn_log.info("%s", self._line(ended, report).decode())
+
+    def _count(self, report: SwapReport) -> None:
+        self._turns.labels(report.state).inc()
+        for step, took_ms in report.steps_ms.items():
+            self._steps.labels(step).observe(took_ms / 1e3)
+        for part, tokens in (report.parts or {"whole": report.prompt_tokens}).items():
+            self._tokens.labels(part).inc(tokens)
+        self._client_tokens.inc(report.client_tokens)
+        if report.prefix_share is not None:
+            self._prefix.observe(report.prefix_share)
+        for way, count in (
+            ("in", len(report.swapped_in)),
+            ("out", len(report.swapped_out)),
+            ("retained", len(report.retained)),
+        ):
+            if count:
+                self._swaps.labels(way).inc(count)
+        for part in report.degraded:
+            self._degraded.labels(part).inc()
+
+    def _line(self, ended: Ended, report: SwapReport) -> bytes:
+        steps_ms = {name: round(took_s * 1e3, 3) for name, took_s in ended.steps_s.items()}
+        line: dict[str, Any] = {
+            **{one.name: getattr(report, one.name) for one in dataclasses.fields(report)},
+            "steps_ms": {**report.steps_ms, **steps_ms},
+        }
+        if self._logs_text:
+            question = next(
+                (one.text for one in reversed(ended.request.messages) if one.role == "user"), ""
+            )
+            line |= {"question": question, "replies": [one.text for one in ended.replies]}
+        return orjson.dumps(line)
+
+    def exposed(self, status: Mapping[str, Any], caches: Mapping[str, Mapping[str, int]]) -> bytes:
+        """Return all metrics in Prometheus' text format; `status` is the library's."""
+        self._outbox.labels("pending").set(status["pending_count"])
+        self._outbox.labels("quarantined").set(len(status["quarantined"]))
+        oldest = status["oldest_pending_at"]
+        age_s = 0.0 if oldest is None else (datetime.now(UTC) - oldest).total_seconds()
+        self._outbox_age.set(max(age_s, 0.0))
+        self._seqs.labels("recorded").set(status["recorded_seq"])
+        self._seqs.labels("indexed").set(status["indexed_seq"])
+        for cache, sizes in caches.items():
+            for what, value in sizes.items():
+                self._cache.labels(cache, what).set(value)
+        return generate_latest(self._registry)
+
+
+def _reason(error: LibraryError) -> str:
+    return error.reason if isinstance(error, StoreUnavailable) else type(error).__name__

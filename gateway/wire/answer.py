@@ -1,0 +1,178 @@
+"""One answer while it arrives: what may be shown now, what is kept, what is recorded. Pure.
+
+Two kinds. A stream of events is shown line by line up to `[DONE]`. A whole body is collected and
+shown at once; when it outgrows the limit it is shown as it comes after all, but for its newest
+piece, so that its last byte still waits for the commit (DESIGN 1.5).
+"""
+
+from enum import Enum
+
+from gateway.wire.overflow import STATUS as OVERFLOW_STATUS
+from gateway.wire.overflow import rewritten, rewritten_error
+from gateway.wire.reply import ChunkReader, ReadReply, read_body, truncated_reply
+from gateway.wire.sse import SseReader
+
+EVENT_BYTES_MAX = 8 * 2**20
+"""One event is rarely more than some kilobytes; a generated image or sound may come in one."""
+EVENT_STREAM = b"text/event-stream"
+
+
+class Ending(Enum):
+    """What the end of an answer means."""
+
+    COMPLETE = "complete"
+    ERROR = "error"
+    """It is, or tells, an error of the upstream's own."""
+    CUT = "cut"
+    """It stopped in the middle."""
+
+
+class StreamedAnswer:
+    """An answer in events."""
+
+    __slots__ = ("_chunks", "_has_events", "_reader", "ready")
+
+    is_overgrown = False
+
+    def __init__(self, *, limit_bytes: int) -> None:
+        self._reader = SseReader(
+            max_event_bytes=min(limit_bytes, EVENT_BYTES_MAX),
+            rewrite=rewritten_error,
+        )
+        self._chunks = ChunkReader(limit_bytes=limit_bytes)
+        self._has_events = False
+        self.ready = b""
+        """May be shown now, and is not kept here."""
+
+    def take(self, piece: bytes) -> None:
+        self.ready, events = self._reader.feed(piece)
+        for event in events:
+            self._has_events = True
+            self._chunks.add(event.data)
+
+    @property
+    def is_terminal(self) -> bool:
+        """`[DONE]` has come."""
+        return self._reader.is_terminal
+
+    @property
+    def is_event_open(self) -> bool:
+        return self._reader.is_event_open
+
+    @property
+    def is_truncated(self) -> bool:
+        return self._chunks.is_truncated
+
+    def end(self, *, is_cut: bool) -> Ending:
+        """Take the end of the body; `is_cut`: the upstream broke off."""
+        if is_cut and not self._reader.has_done:
+            self._reader.take_kept()
+            self.ready = b""
+            return Ending.CUT
+        self.ready, events = self._reader.finish()
+        for event in events:
+            self._chunks.add(event.data)
+        if self._chunks.error:
+            return Ending.ERROR
+        if self._reader.has_done or self._chunks.read().is_complete:
+            return Ending.COMPLETE
+        # Nothing at all is relayed as that; what began and did not end is a cut.
+        return Ending.CUT if self._has_events or events else Ending.ERROR
+
+    def kept(self) -> bytes:
+        """Return what was held back to the end."""
+        return self._reader.take_kept()
+
+    def read(self) -> ReadReply:
+        return self._chunks.read()
+
+    @property
+    def is_complete(self) -> bool:
+        return self._reader.has_done or self._chunks.read().is_complete
+
+
+class WholeAnswer:
+    """An answer in one piece, success or error."""
+
+    __slots__ = ("_limit_bytes", "_pieces", "_read", "_size_bytes", "body", "ready", "status")
+
+    is_terminal = False
+    is_event_open = False
+
+    def __init__(self, *, status: int, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self._read: ReadReply | None = None
+        self.status = status
+        """To be sent; changed where an overflow error is."""
+        self.body: bytes | None = None
+        """Once whole; None: it outgrew the limit and was relayed."""
+        self.ready = b""
+
+    def take(self, piece: bytes) -> None:
+        self._size_bytes += len(piece)
+        self._pieces.append(piece)
+        if self.is_overgrown:
+            self.ready = b"".join(self._pieces[:-1])
+            self._pieces = [piece]
+
+    @property
+    def is_overgrown(self) -> bool:
+        return self._size_bytes > self._limit_bytes
+
+    @property
+    def is_truncated(self) -> bool:
+        return self.is_overgrown
+
+    def end(self, *, is_cut: bool) -> Ending:
+        self.ready = b""
+        if self.is_overgrown or is_cut:
+            return Ending.CUT if is_cut else Ending.COMPLETE
+        body = b"".join(self._pieces)
+        self._read = read_body(body, limit_bytes=self._limit_bytes)
+        if self.status < OVERFLOW_STATUS and not self._read.error:
+            self.body = body
+            return Ending.COMPLETE
+        changed = (
+            rewritten(self.status, body)
+            if self.status >= OVERFLOW_STATUS
+            else rewritten_error(body, is_status_right=False)
+        )
+        if changed is not None:
+            self.status = OVERFLOW_STATUS
+        self.body = body if changed is None else changed
+        return Ending.ERROR
+
+    def kept(self) -> bytes:
+        return b"".join(self._pieces) if self.body is None else self.body
+
+    def read(self) -> ReadReply:
+        if self._read is not None:
+            return self._read
+        if self.is_overgrown:
+            return truncated_reply(self._limit_bytes)
+        return ReadReply((), False, None, None, None)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._read is not None or self.is_overgrown
+
+
+Answer = StreamedAnswer | WholeAnswer
+
+
+def answer_of(
+    status: int, headers: list[tuple[bytes, bytes]], *, is_stream_asked: bool, limit_bytes: int
+) -> Answer:
+    """Return the kind of answer that begins with this head.
+
+    A stream that was asked for is one unless it says that it is JSON: some servers call it text.
+    """
+    content_type = next((value for name, value in headers if name == b"content-type"), b"").lower()
+    is_stream = content_type.startswith(EVENT_STREAM) or (
+        is_stream_asked and b"json" not in content_type
+    )
+    if is_stream and status < OVERFLOW_STATUS:
+        return StreamedAnswer(limit_bytes=limit_bytes)
+    return WholeAnswer(status=status, limit_bytes=limit_bytes)
