@@ -55,6 +55,7 @@ class Indexer:
         catalogue: Catalogue,
         backlog: Backlog,
         embedder: Embedder | None,
+        on_indexed: Callable[[int, IndexedEvent], None],
         owner: str,
         now: Callable[[], datetime],
     ) -> None:
@@ -62,6 +63,7 @@ class Indexer:
         self._catalogue = catalogue
         self._backlog = backlog
         self._embedder = embedder
+        self._on_indexed = on_indexed
         self._owner = owner
         self._now = now
         self._task: asyncio.Task[None] | None = None
@@ -193,6 +195,8 @@ class Indexer:
             results.append(IndexedEvent(event.seq, passages, own, identity))
         results += [IndexedEvent(claim.seq, (), ()) for claim in claims if claim.seq not in events]
         await self._store.settle(claims, results)
+        for (event, _passages), indexed in zip(batch, results, strict=False):
+            self._on_indexed(event.collection_id, indexed)
         self._backlog.drop([claim.seq for claim in claims])
 
     async def _rows(self, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> list[bytes]:

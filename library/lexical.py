@@ -22,6 +22,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from library.errors import LibraryError
+from library.ranking import Candidate
 
 SCHEMA_VERSION = 1
 """Part of the folder's name: another version is another index, built anew."""
@@ -48,7 +49,7 @@ class LexicalUnavailable(LibraryError):
 
 
 class Document(NamedTuple):
-    """One passage as it is indexed; a tuple because thousands are made."""
+    """One passage as it is indexed, fields as in `Candidate`; thousands are made."""
 
     seq: int
     ordinal: int
@@ -59,32 +60,28 @@ class Document(NamedTuple):
     branch_id: int
     position: int
     at_s: int
-    """When it was said, in seconds since 1970."""
     role: int
-    """Index in `library.ranking.ROLES`."""
     fingerprint: int
-    """Equal for copies of one text."""
     collection_id: int
     words: str
     """Its words with spaces between, the key prefix included."""
 
-
-class Found(NamedTuple):
-    """One passage found, without its text."""
-
-    seq: int
-    ordinal: int
-    part_count: int
-    start: int
-    stop: int
-    thread_no: int
-    branch_id: int
-    position: int
-    at_s: int
-    role: int
-    fingerprint: int
-    score: float
-    """BM25; 0 for one that was fetched as a neighbour."""
+    def candidate(self, *, lexical: float) -> Candidate:
+        """Return this passage as if it had been found."""
+        return Candidate(
+            self.seq,
+            self.ordinal,
+            self.part_count,
+            self.start,
+            self.stop,
+            self.thread_no,
+            self.branch_id,
+            self.position,
+            self.at_s,
+            self.role,
+            self.fingerprint,
+            lexical,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +166,13 @@ class Lexical:
             for term, frequency in zip(terms, frequencies, strict=True)
         }
 
-    def search(self, where: Where, terms: Sequence[str], *, limit: int) -> list[Found]:
-        """Return the best passages in scope that hold any of the terms, best first."""
+    def search(
+        self, where: Where, terms: Sequence[str], *, full_score: float, limit: int
+    ) -> list[Candidate]:
+        """Return the best passages in scope that hold any of the terms, best first.
+
+        Their `lexical` is BM25 divided by `full_score`.
+        """
         if not terms or not (where.ranges or where.has_others):
             return []
         with _mapped():
@@ -180,9 +182,9 @@ class Lexical:
                     for term in terms
                 ]
             )
-            return self._fetch([(Occur.Must, wanted), *self._scope(where)], limit)
+            return self._fetch([(Occur.Must, wanted), *self._scope(where)], full_score, limit)
 
-    def around(self, where: Where, places: dict[int, set[int]], *, limit: int) -> list[Found]:
+    def around(self, where: Where, places: dict[int, set[int]], *, limit: int) -> list[Candidate]:
         """Return first passages in scope at positions of branches, unscored, by seq."""
         if not places:
             return []
@@ -205,7 +207,7 @@ class Lexical:
                 (Occur.Must, Query.const_score_query(query, 0.0))
                 for query in (wanted, self._term("ordinal", 0))
             ]
-            found = self._fetch([*clauses, *self._scope(where)], limit)
+            found = self._fetch([*clauses, *self._scope(where)], 1.0, limit)
         return sorted(found)
 
     # -- upkeep ---------------------------------------------------------------------------------
@@ -274,17 +276,19 @@ class Lexical:
             clauses.append((Occur.MustNot, self._terms("seq", sorted(where.exclude_seqs))))
         return clauses
 
-    def _fetch(self, clauses: list[tuple[Occur, Query]], limit: int) -> list[Found]:
+    def _fetch(
+        self, clauses: list[tuple[Occur, Query]], full_score: float, limit: int
+    ) -> list[Candidate]:
         searcher = self._index.searcher()
         hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
         places = [place for _score, place in hits]
         columns: list[Sequence[Any]] = [
             searcher.fast_field_values(name, places) for name in _FETCHED
         ]
-        columns.append([score for score, _place in hits])
-        found = list(map(Found._make, zip(*columns, strict=True)))
+        columns.append([score / full_score for score, _place in hits])
+        found = list(map(Candidate._make, zip(*columns, strict=True)))
         # The engine breaks ties by its own document numbers, which a rebuild changes.
-        found.sort(key=lambda one: (-one.score, -one.seq, one.ordinal))
+        found.sort(key=lambda one: (-one.lexical, -one.seq, one.ordinal))
         return found
 
 

@@ -21,6 +21,7 @@ from library.ranking import PRESETS, Preset
 from library.records import (
     Event,
     IncomingTurn,
+    IndexedEvent,
     RecordedTurn,
     Reply,
     SearchQuery,
@@ -30,6 +31,7 @@ from library.records import (
 from library.search import Search
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
+from library.vectors.vectors import Vectors
 
 STOP_TIMEOUT_S = 5.0
 """How long closing waits for the batch in hand; what is cut stays owed in the outbox."""
@@ -44,6 +46,10 @@ class LibraryOptions:
     """The index lies beside it in the folder `<db>.index`."""
     embedder: EmbedderName = "hashing"
     ranking: Preset = "measured"
+    mask_secrets: bool = False
+    """Replace what looks like a secret before it is stored."""
+    allow_network_fs: bool = False
+    """Open the database although it lies on a network file system."""
 
 
 class Library:
@@ -62,11 +68,17 @@ class Library:
         self.store = store
         self._catalogue = Catalogue(store, index_folder)
         self._backlog = Backlog()
+        self._vectors = (
+            None
+            if embedder is None
+            else Vectors(store, embedder=embedder.identity, dim=embedder.dim)
+        )
         self._indexer = Indexer(
             store=store,
             catalogue=self._catalogue,
             backlog=self._backlog,
             embedder=embedder,
+            on_indexed=self._take_over,
             owner=token_hex(8),
             now=now,
         )
@@ -75,6 +87,8 @@ class Library:
             catalogue=self._catalogue,
             backlog=self._backlog,
             weights=PRESETS[ranking],
+            embedder=embedder,
+            vectors=self._vectors,
             on_damage=self._indexer.repair_soon,
         )
 
@@ -89,7 +103,11 @@ class Library:
             StoreUnavailable: it cannot be opened.
 
         """
-        store = await SqliteStore.open(options.db)
+        store = await SqliteStore.open(
+            options.db,
+            mask_secrets=options.mask_secrets,
+            allow_network_fs=options.allow_network_fs,
+        )
         library = cls(
             store,
             index_folder=options.db.with_name(f"{options.db.name}.index"),
@@ -183,6 +201,7 @@ class Library:
                 for one in marks.quarantined
             ],
             "index": index,
+            "vectors_bytes": 0 if self._vectors is None else self._vectors.size_bytes,
             "is_embedder_down": self._indexer.is_embedder_down,
             "path_cache": {"hits": paths.hits, "misses": paths.misses},
         }  # fmt: skip
@@ -216,3 +235,9 @@ class Library:
             return await self._catalogue.renew(delete)
         finally:
             self._search.paths.forget()
+            if self._vectors is not None:
+                self._vectors.forget()
+
+    def _take_over(self, collection_id: int, indexed: IndexedEvent) -> None:
+        if self._vectors is not None:
+            self._vectors.add(collection_id, indexed)

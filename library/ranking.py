@@ -12,13 +12,14 @@ an event's score flows to its neighbours in the conversation, and a smaller part
 The order does not depend on the order of the candidates: ties go to the newer event.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 ROLES = ("user", "assistant", "tool", "other")
 """Numbered, as the index stores them."""
 Preset = Literal["measured", "library-v1"]
+_ASSISTANT = ROLES.index("assistant")
 _DAY_S = 86_400
 
 
@@ -27,16 +28,21 @@ class Candidate(NamedTuple):
 
     seq: int
     ordinal: int
+    part_count: int
+    start: int
+    stop: int
     thread_no: int
+    branch_id: int
     position: int
     at_s: int
+    """When it was said, in seconds since 1970."""
     role: int
-    chars: int
+    """Index in `ROLES`."""
     fingerprint: int
+    """Equal for copies of one text."""
     lexical: float
-    """Share of the question's rare words that it holds, weighed by rarity: 1 is all, once."""
-    dense: float
-    """Cosine with the question, 0 if there is none."""
+    """Share of the question's words that it holds, weighed by rarity: 1 is all, once; 0 for one
+    that stands beside a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +59,28 @@ class Weights:
     """Share that an event gets of the score of those one, two, ... places before and after it."""
     day: float = 0.0
     """Share that an event gets of the best score of its thread's day."""
-    roles: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
-    """Factors, as `ROLES`."""
+    long_reply: float = 1.0
+    """Factor for what an assistant said at length: such answers hold many of a question's words
+    by mere size, where the user's own sentence holds the fact. Short replies, as between two
+    people, are taken like anybody's."""
     length_power: float = 0.0
     """A passage of four times the usual length is divided by 4 ** this."""
 
 
+MOST_DAY_FACTOR = 2.0
+"""A day lifts an event by at most so many times its own score: what has nothing stays near it."""
 HALF_LIFE_S = 14 * _DAY_S
 USUAL_CHARS = 250
+LONG_REPLY_CHARS = 600
 PRESETS: Mapping[Preset, Weights] = {
-    "measured": Weights(lexical=1.0, neighbours=(0.3, 0.15), day=0.2),
+    "measured": Weights(
+        lexical=1.0,
+        dense=0.2,
+        neighbours=(0.3, 0.15),
+        day=0.5,
+        long_reply=0.6,
+        length_power=0.25,
+    ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
 }
 """`library-v1` is the seed's formula without its importance, which nothing computes yet."""
@@ -74,120 +92,117 @@ class Ranked:
 
     candidate: Candidate
     score: float
-    """In [0, 1)."""
+    """In (0, 1)."""
     signals: Mapping[str, float]
     """Contributions; they add up to `score`."""
 
 
-def rank(candidates: Sequence[Candidate], weights: Weights) -> list[Ranked]:
-    """Return the candidates best first, copies of one text as their newest, in the best's place."""
-    unique = {(one.seq, one.ordinal): one for one in candidates}.values()
-    own = {(one.seq, one.ordinal): _own(one, weights) for one in unique}
-    _add_reciprocal_rank(unique, own, weights)
-    _add_recency(unique, own, weights)
-    _add_surroundings(unique, own, weights)
-    ranked = [_ranked(one, own[one.seq, one.ordinal], weights) for one in unique]
-    ranked.sort(key=lambda one: (-one.score, -one.candidate.seq, one.candidate.ordinal))
-    return _without_copies(ranked)
+def rank(
+    candidates: Sequence[Candidate],
+    weights: Weights,
+    *,
+    cosines: Mapping[tuple[int, int], float],
+) -> Iterator[Ranked]:
+    """Yield the candidates best first; copies of one text as their newest, in the best's place.
 
-
-def _own(one: Candidate, weights: Weights) -> dict[str, float]:
-    signals = {}
-    if weights.lexical and one.lexical > 0:
-        signals["lexical"] = weights.lexical * one.lexical
-    if weights.dense and one.dense > 0:
-        signals["dense"] = weights.dense * one.dense
-    return signals
-
-
-def _add_reciprocal_rank(
-    candidates: Iterable[Candidate], own: dict[tuple[int, int], dict[str, float]], weights: Weights
-) -> None:
-    if not weights.reciprocal_rank:
-        return
-    by_lexical = sorted(candidates, key=lambda one: (-one.lexical, -one.seq, one.ordinal))
-    for place, one in enumerate(by_lexical, 1):
-        if one.lexical > 0:
-            own[one.seq, one.ordinal]["reciprocal_rank"] = weights.reciprocal_rank / place
-
-
-def _add_recency(
-    candidates: Iterable[Candidate], own: dict[tuple[int, int], dict[str, float]], weights: Weights
-) -> None:
-    if not weights.recency:
-        return
-    newest_s = max((one.at_s for one in candidates), default=0)
-    for one in candidates:
-        age_s = newest_s - one.at_s
-        own[one.seq, one.ordinal]["recency"] = weights.recency * 0.5 ** (age_s / HALF_LIFE_S)
-
-
-def _add_surroundings(
-    candidates: Iterable[Candidate], own: dict[tuple[int, int], dict[str, float]], weights: Weights
-) -> None:
-    """Let each event's best passage have its part of the scores around it."""
-    if not (weights.neighbours or weights.day):
-        return
-    best: dict[tuple[int, int], tuple[float, int, Candidate]] = {}
-    for one in candidates:
-        entry = (sum(own[one.seq, one.ordinal].values()), -one.ordinal, one)
-        place = one.thread_no, one.position
-        if place not in best or entry[:2] > best[place][:2]:
-            best[place] = entry
-    scores = {place: score for place, (score, _ordinal, _one) in best.items()}
-    days: dict[tuple[int, int], float] = {}
-    for place, (score, _ordinal, one) in best.items():
-        near = _near(scores, place, weights.neighbours)
-        if near:
-            own[one.seq, one.ordinal]["neighbours"] = near
-        day = one.thread_no, one.at_s // _DAY_S
-        days[day] = max(days.get(day, 0.0), score + near)
-    for _score, _ordinal, one in best.values():
-        share = weights.day * days[one.thread_no, one.at_s // _DAY_S]
-        if share:
-            own[one.seq, one.ordinal]["day"] = share
-
-
-def _near(
-    scores: Mapping[tuple[int, int], float], place: tuple[int, int], shares: Sequence[float]
-) -> float:
-    """Return what flows to a place of a thread from those around it."""
-    thread_no, position = place
-    return sum(
-        share
-        * (
-            scores.get((thread_no, position - distance), 0.0)
-            + scores.get((thread_no, position + distance), 0.0)
+    `cosines` has the likeness of (seq, ordinal) to the question, where it is known. What scores
+    nothing is left out. Reasons are worked out only for what is asked for.
+    """
+    unique = list({(one.seq, one.ordinal): one for one in candidates}.values())
+    signals = {
+        "lexical": [weights.lexical * one.lexical for one in unique],
+        "dense": [
+            weights.dense * max(cosines.get((one.seq, one.ordinal), 0.0), 0.0) for one in unique
+        ],
+        "reciprocal_rank": _reciprocal_ranks(unique, weights.reciprocal_rank),
+        "recency": _recencies(unique, weights.recency),
+    }
+    own = [sum(values) for values in zip(*signals.values(), strict=True)]
+    signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
+    factors = _factors(unique, weights)
+    totals = [
+        factor * (score + near + day)
+        for factor, score, near, day in zip(
+            factors, own, signals["neighbours"], signals["day"], strict=True
         )
-        for distance, share in enumerate(shares, 1)
-    )
+    ]
+    order = [at for at, total in enumerate(totals) if total > 0]
+    order.sort(key=lambda at: (-totals[at], -unique[at].seq, unique[at].ordinal))
+    newest = _newest_copies(unique, order)
+    for at in order:
+        copy = newest.pop(unique[at].fingerprint, None)
+        if copy is None:
+            continue  # Its text has its place already.
+        # 0 -> 0, 1 -> 0.75, more -> 1: keeps the order, and a tenth stays about a tenth.
+        score = 1.0 - 0.25 ** totals[at]
+        scale = factors[at] * score / totals[at]
+        reasons = {name: values[at] * scale for name, values in signals.items() if values[at]}
+        yield Ranked(unique[copy], score, reasons)
 
 
-def _ranked(one: Candidate, signals: dict[str, float], weights: Weights) -> Ranked:
-    factor = weights.roles[one.role]
-    if weights.length_power and one.chars > USUAL_CHARS:
-        factor *= (USUAL_CHARS / one.chars) ** weights.length_power
-    total = factor * sum(signals.values())
-    if total <= 0:
-        return Ranked(one, 0.0, {})
-    # 0 -> 0, 1 -> 0.75, more -> 1: keeps the order, and a tenth stays about a tenth.
-    score = 1.0 - 0.25**total
-    scale = factor * score / total
-    return Ranked(one, score, {name: value * scale for name, value in signals.items()})
+def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[float]:
+    values = [0.0] * len(candidates)
+    if weight:
+        matching = [at for at, one in enumerate(candidates) if one.lexical > 0]
+        matching.sort(key=lambda at: (-candidates[at].lexical, -candidates[at].seq))
+        for place, at in enumerate(matching, 1):
+            values[at] = weight / place
+    return values
 
 
-def _without_copies(ranked: Sequence[Ranked]) -> list[Ranked]:
-    newest: dict[int, Candidate] = {}
-    for one in ranked:
-        candidate = one.candidate
-        known = newest.get(candidate.fingerprint)
-        if known is None or (candidate.at_s, candidate.seq) > (known.at_s, known.seq):
-            newest[candidate.fingerprint] = candidate
-    kept = []
-    seen = set()
-    for one in ranked:
-        fingerprint = one.candidate.fingerprint
-        if fingerprint not in seen:
-            seen.add(fingerprint)
-            kept.append(Ranked(newest[fingerprint], one.score, one.signals))
-    return kept
+def _recencies(candidates: Sequence[Candidate], weight: float) -> list[float]:
+    if not (weight and candidates):
+        return [0.0] * len(candidates)
+    newest_s = max(one.at_s for one in candidates)
+    return [weight * 0.5 ** ((newest_s - one.at_s) / HALF_LIFE_S) for one in candidates]
+
+
+def _factors(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
+    factors = [1.0] * len(candidates)
+    for at, one in enumerate(candidates):
+        chars = one.stop - one.start
+        if chars > USUAL_CHARS and weights.length_power:
+            factors[at] = (USUAL_CHARS / chars) ** weights.length_power
+        if one.role == _ASSISTANT and (one.part_count > 1 or chars > LONG_REPLY_CHARS):
+            factors[at] *= weights.long_reply
+    return factors
+
+
+def _surroundings(
+    candidates: Sequence[Candidate], own: Sequence[float], weights: Weights
+) -> tuple[list[float], list[float]]:
+    """Return what each event's best passage gets from its neighbours and from its day."""
+    near, day = [0.0] * len(candidates), [0.0] * len(candidates)
+    if not (weights.neighbours or weights.day):
+        return near, day
+    best: dict[tuple[int, int], int] = {}
+    for at, one in enumerate(candidates):
+        place = one.thread_no, one.position
+        other = best.get(place)
+        if other is None or (own[at], -one.ordinal) > (own[other], -candidates[other].ordinal):
+            best[place] = at
+    scores = {place: own[at] for place, at in best.items() if own[at]}
+    for (thread_no, position), score in scores.items():
+        for distance, share in enumerate(weights.neighbours, 1):
+            for other_position in (position - distance, position + distance):
+                at_other = best.get((thread_no, other_position))
+                if at_other is not None:
+                    near[at_other] += share * score
+    days: dict[tuple[int, int], float] = {}
+    for (thread_no, _position), at in best.items():
+        key = thread_no, candidates[at].at_s // _DAY_S
+        days[key] = max(days.get(key, 0.0), own[at] + near[at])
+    for (thread_no, _position), at in best.items():
+        share = weights.day * days[thread_no, candidates[at].at_s // _DAY_S]
+        day[at] = min(share, MOST_DAY_FACTOR * (own[at] + near[at]))
+    return near, day
+
+
+def _newest_copies(candidates: Sequence[Candidate], order: Sequence[int]) -> dict[int, int]:
+    newest: dict[int, int] = {}
+    for at in order:
+        one = candidates[at]
+        known = newest.get(one.fingerprint)
+        if known is None or (one.at_s, one.seq) > (candidates[known].at_s, candidates[known].seq):
+            newest[one.fingerprint] = at
+    return newest

@@ -11,18 +11,28 @@ without the embedder the words do.
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from library.analysis import question_words
 from library.backlog import Backlog
 from library.catalogue import Catalogue, documents_of
+from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.errors import UnknownRecord
-from library.lexical import Document, Found, Lexical, LexicalUnavailable, Range, Where, stems
+from library.lexical import (
+    Document,
+    Lexical,
+    LexicalUnavailable,
+    Range,
+    Where,
+    stems,
+)
 from library.passages import passages_of
 from library.ranking import Candidate, Ranked, Weights, rank
 from library.records import Event, Hit, Passage, Path, SearchQuery, SearchResult
 from library.store.contract import Store
+from library.vectors.vectors import Vectors
 
 CANDIDATES = 200
 """Passages fetched by words; a desk holds about twenty."""
@@ -67,6 +77,8 @@ class Search:
         catalogue: Catalogue,
         backlog: Backlog,
         weights: Weights,
+        embedder: Embedder | None,
+        vectors: Vectors | None,
         on_damage: Callable[[], None],
     ) -> None:
         self._store = store
@@ -74,6 +86,8 @@ class Search:
         self._backlog = backlog
         self._weights = weights
         self.paths = LivePaths(store)
+        self._embedder = embedder
+        self._vectors = vectors
         self._on_damage = on_damage
 
     async def run(self, query: SearchQuery) -> SearchResult:
@@ -81,32 +95,27 @@ class Search:
         degraded: list[str] = []
         terms = tuple(dict.fromkeys(stems(question_words(query.text))))
         question = _question(terms, dict.fromkeys(terms, 1.0))
-        candidates: dict[tuple[int, int], Candidate] = {}
-        passages: dict[tuple[int, int], Passage] = {}
+        found: list[Candidate] = []
         try:
             question, found = await self._find(query, terms)
         except LexicalUnavailable:
             self._on_damage()
             degraded.append("lexical")
-            found = []
-        for one in found:
-            key = one.seq, one.ordinal
-            candidates[key] = _candidate(one, lexical=one.score / question.mass)
-            passages[key] = Passage(one.seq, one.ordinal, one.part_count, one.start, one.stop)
+        cosines: Mapping[tuple[int, int], float] = {}
+        try:
+            cosines = await self._cosines(query, found)
+        except EmbedderUnavailable:
+            degraded.append("embedder")
         tail, is_cut = await self._tail(query)
         if is_cut:
             degraded.append("index-behind")
-        for document in tail:
-            key = document.seq, document.ordinal
-            candidates[key] = _candidate(document, lexical=_evidence(document, question))
-            passages[key] = Passage(*key, document.part_count, document.start, document.stop)
-        ranked = rank(list(candidates.values()), self._weights)
-        hits = await self._load(query, ranked, passages)
+        found += [_scored(document, question) for document in tail]
+        hits = await self._load(query, rank(found, self._weights, cosines=cosines))
         return SearchResult(tuple(hits), tuple(degraded), self._backlog.indexed_upto)
 
     async def _find(
         self, query: SearchQuery, terms: tuple[str, ...]
-    ) -> tuple[_Question, list[Found]]:
+    ) -> tuple[_Question, list[Candidate]]:
         """Return what the index finds on live branches: passages that match, and neighbours."""
         lexical = self._catalogue.lexical
         where = where_of(query)
@@ -116,12 +125,22 @@ class Search:
                 _fetch, lexical, where, terms, limit
             )
             live = await self._live(found, query.thread_no if query.path else None)
-            if not has_more or sum(one.score > 0 for one in live) >= CANDIDATES // 2:
+            if not has_more or sum(one.lexical > 0 for one in live) >= CANDIDATES // 2:
                 break
             limit *= 4
         return question, live
 
-    async def _live(self, found: list[Found], own_thread: int | None) -> list[Found]:
+    async def _cosines(
+        self, query: SearchQuery, found: Sequence[Candidate]
+    ) -> Mapping[tuple[int, int], float]:
+        """Return how like the question the candidates are; nothing where no vector counts."""
+        if self._vectors is None or self._embedder is None or not found:
+            return {}
+        row = await self._embedder.embed_question(query.text)
+        matrix = await self._vectors.of(query.collection_id)
+        return matrix.cosines(row, [(one.seq, one.ordinal) for one in found])
+
+    async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
         threads = {one.thread_no for one in found} - {own_thread}
         paths = {thread_no: await self.paths.of(thread_no) for thread_no in sorted(threads)}
@@ -173,28 +192,17 @@ class Search:
         path = await self.paths.of(event.thread_no)
         return query.scope == "project" and _is_on(path, event.branch_id, event.position)
 
-    async def _load(
-        self,
-        query: SearchQuery,
-        ranked: Sequence[Ranked],
-        passages: Mapping[tuple[int, int], Passage],
-    ) -> list[Hit]:
+    async def _load(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
         """Return hits with their events; what was deleted meanwhile gives way to the next."""
         hits: list[Hit] = []
-        at = 0
-        while len(hits) < query.limit and at < len(ranked):
-            some = [one for one in ranked[at : at + query.limit] if one.score > 0]
-            at += query.limit
-            if not some:
-                break
+        while len(hits) < query.limit and (some := list(islice(ranked, query.limit))):
             seqs = list(dict.fromkeys(one.candidate.seq for one in some))
             rows = await self._store.events(seqs, collection_id=query.collection_id)
             events = {event.seq: event for event in rows}
             for one in some:
                 event = events.get(one.candidate.seq)
-                passage = passages[one.candidate.seq, one.candidate.ordinal]
-                if event is not None and _is_same(event, one.candidate, passage):
-                    hits.append(Hit(event, passage, one.score, one.signals))
+                if event is not None and _is_same(event, one.candidate):
+                    hits.append(Hit(event, _passage(one.candidate), one.score, one.signals))
         return hits[: query.limit]
 
 
@@ -268,10 +276,10 @@ def _is_on(spans: Spans, branch_id: int, position: int) -> bool:
 
 def _fetch(
     lexical: Lexical, where: Where, terms: tuple[str, ...], limit: int
-) -> tuple[_Question, list[Found], bool]:
+) -> tuple[_Question, list[Candidate], bool]:
     """Search and look around what was found, in one go on one thread."""
     question = _question(terms, lexical.rarity(terms))
-    found = lexical.search(where, terms, limit=limit)
+    found = lexical.search(where, terms, full_score=question.mass, limit=limit)
     places: dict[int, set[int]] = {}
     have = {(one.branch_id, one.position) for one in found}
     for one in found[:NEIGHBOURS_OF]:
@@ -297,40 +305,29 @@ def _question(terms: tuple[str, ...], rarity: Mapping[str, float]) -> _Question:
     return _Question(terms, rarity, max(sum(rarest), 1e-9))
 
 
-def _candidate(one: Found | Document, *, lexical: float) -> Candidate:
-    return Candidate(
-        seq=one.seq,
-        ordinal=one.ordinal,
-        thread_no=one.thread_no,
-        position=one.position,
-        at_s=one.at_s,
-        role=one.role,
-        chars=one.stop - one.start,
-        fingerprint=one.fingerprint,
-        lexical=lexical,
-        dense=0.0,
-    )
-
-
-def _evidence(document: Document, question: _Question) -> float:
-    """Return what the index would say of a passage that it does not hold, nearly."""
+def _scored(document: Document, question: _Question) -> Candidate:
+    """Return what the index would find, nearly, if it held this passage."""
     counts = Counter(stems(document.words.split(" ")))
     norm = _K1 * (1 - _B + _B * counts.total() / _USUAL_WORDS)
     score = sum(
         question.rarity[term] * counts[term] * (_K1 + 1) / (counts[term] + norm)
         for term in question.terms
     )
-    return score / question.mass
+    return document.candidate(lexical=score / question.mass)
+
+
+def _passage(one: Candidate) -> Passage:
+    return Passage(one.seq, one.ordinal, one.part_count, one.start, one.stop)
 
 
 def _newest_first(event: Event) -> int:
     return -event.seq
 
 
-def _is_same(event: Event, candidate: Candidate, passage: Passage) -> bool:
+def _is_same(event: Event, candidate: Candidate) -> bool:
     """Tell whether the stored event is the one that was indexed."""
     return (
         event.thread_no == candidate.thread_no
         and event.position == candidate.position
-        and passage.stop <= len(event.text)
+        and candidate.stop <= len(event.text)
     )
