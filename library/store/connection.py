@@ -19,6 +19,10 @@ CHECKPOINT_COMMITS = 64
 WAL_BYTES_KEPT = 64 * 1024 * 1024
 """A log that one large import blew up is cut back to this."""
 
+WRITER_CACHE_KIB = 8 * 1024
+"""Pages of the indexes that look-ups by digest hit at random; SQLite's own 2 MB thrash at a few
+thousand messages."""
+
 _REASONS = {
     sqlite3.SQLITE_FULL: "full",
     sqlite3.SQLITE_READONLY: "read-only",
@@ -95,6 +99,7 @@ def connect_writer(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
         "PRAGMA wal_autocheckpoint = 0",
     ):
         connection.execute(pragma).fetchall()
+    connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB:d}").fetchall()
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT:d}").fetchall()
     return connection
 

@@ -13,9 +13,8 @@ or assistant message, is no cut but an edit: then the chain decides, and a branc
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from library.chain import chains
 from library.records import IncomingMessage
@@ -23,14 +22,10 @@ from library.store.ancestry import path_to, spans
 from library.store.statements import SQL
 
 PROBES = 8
-"""Chains of one query, as many as `match_chains` has parameters."""
+"""Chains of one query, as many as `stored_chains` has parameters."""
 
 FIRST_PROBES = 3
 """Nearly always the newest message is new and the one before it is known."""
-
-ROWS_MAX = 64
-"""Rows of one look-up: eight chains, each in one thread or a few. Where more threads share a start,
-the chains are asked for one by one."""
 
 OVERLAP_PROBES = 8
 """So many messages at each end of a transcript are looked up by digest; a client's own summary
@@ -99,66 +94,58 @@ class Matcher:
     def by_chain(self, own_chains: Sequence[bytes]) -> Match | None:
         """Return the longest stored prefix.
 
-        The newest few chains first, then bisection by `PROBES` + 1 parts: "is stored" is true up to
-        some index, and false from there on.
+        The newest few chains one by one, then bisection by `PROBES` + 1 parts: "is stored" is true
+        up to some index, and false from there on.
         """
-        low, high = 0, len(own_chains)
-        best: Match | None = None
-        indexes = range(max(high - FIRST_PROBES, 0), high)
-        while indexes:
-            found = self._stored(own_chains, indexes)
-            if found is None:
-                high = indexes[0]
-            else:
-                best, low = found, found.count
-                high = next((index for index in indexes if index >= low), high)
-            indexes = _probes(low, high)
-        return best
+        count = len(own_chains)
+        newest = max(count - FIRST_PROBES, 0)
+        for index in range(count - 1, newest - 1, -1):
+            node = self._stored(own_chains[index])
+            if node is not None:
+                return Match(node, index + 1)
+        low, high = 0, newest
+        while indexes := _probes(low, high):
+            stored = self._stored_of([own_chains[index] for index in indexes])
+            for index in indexes:
+                if own_chains[index] not in stored:
+                    high = index
+                    break
+                low = index + 1
+        node = self._stored(own_chains[low - 1]) if low else None
+        return Match(node, low) if node else None
 
-    def _stored(self, own_chains: Sequence[bytes], indexes: Sequence[int]) -> Match | None:
-        """Return the match of the highest of some indexes whose chain is stored."""
-        index_of = {own_chains[index]: index for index in indexes}
-        rows = self._rows(_padded(index_of))
-        if len(rows) >= ROWS_MAX:
-            return self._stored_one_by_one(own_chains, indexes)
-        best = max(rows, key=lambda row: index_of[row[0]], default=None)
-        if best is None:
-            return None
-        count = index_of[best[0]] + 1
-        if self.thread_no is None and sum(row[0] == best[0] for row in rows) > 1:
-            return self._stored_one_by_one(own_chains, [count - 1])
-        return Match(_node(best), count)
+    def _stored(self, chain: bytes) -> Node | None:
+        """Return the event with a chain: of several threads' one without a session, then the
+        newest."""
+        key = (self.collection_id, chain)
+        if self.thread_no is not None:
+            sql = SQL["event_with_chain_in_thread"]
+            rows = self.connection.execute(sql, (*key, self.thread_no)).fetchall()
+        else:
+            rows = self.connection.execute(SQL["events_with_chain"], key).fetchall()
+            if len(rows) > 1:
+                rows = self.connection.execute(SQL["best_with_chain"], key).fetchall()
+        return Node(*rows[0]) if rows else None
 
-    def _rows(self, asked: Sequence[bytes]) -> list[tuple[bytes, int, int, int, int]]:
-        """Return (chain, seq, thread, branch, position) of the events that have some chains."""
+    def _stored_of(self, asked: list[bytes]) -> set[bytes]:
+        """Return which of some chains are stored."""
+        key = (self.collection_id, *_padded(asked))
         if self.thread_no is None:
-            key = (self.collection_id, *asked, ROWS_MAX)
-            return self.connection.execute(SQL["match_chains"], key).fetchall()
-        key = (self.collection_id, *asked, self.thread_no)
-        return self.connection.execute(SQL["match_chains_in_thread"], key).fetchall()
-
-    def _stored_one_by_one(
-        self, own_chains: Sequence[bytes], indexes: Sequence[int]
-    ) -> Match | None:
-        """Do the same where several threads hold a chain: one without a session is preferred,
-        then the newest."""
-        for index in reversed(indexes):
-            key = (self.collection_id, own_chains[index])
-            row = self.connection.execute(SQL["best_with_chain"], key).fetchone()
-            if row is not None:
-                return Match(_node(row), index + 1)
-        return None
+            rows = self.connection.execute(SQL["stored_chains"], key)
+        else:
+            rows = self.connection.execute(SQL["stored_chains_in_thread"], (*key, self.thread_no))
+        return {chain for (chain,) in rows.fetchall()}
 
     def _by_anchor(self, own_chains: Sequence[bytes]) -> Match | None:
         """Return where a transcript that was trimmed before continues; the newest chains are
         asked for, since each turn leaves anchors at its own end and its reply's."""
         count = len(own_chains)
         index_of = {own_chains[index]: index for index in range(max(count - PROBES, 0), count)}
-        asked = (self.collection_id, *_padded(index_of))
+        key = (self.collection_id, *_padded(list(index_of)))
         matches = [
-            Match(_node(row), index_of[row[5]] + 1, row[6], is_overlap=True)
-            for row in self.connection.execute(SQL["match_anchors"], asked).fetchall()
-            if self.thread_no in {None, row[2]}
+            Match(Node(*row[:5]), index_of[row[5]] + 1, row[6], is_overlap=True)
+            for row in self.connection.execute(SQL["match_anchors"], key).fetchall()
+            if self.thread_no in {None, row[1]}
         ]
         return max(matches, key=_count, default=None)
 
@@ -232,15 +219,9 @@ class _Run:
     is_alone_enough: bool
 
 
-def _node(row: Sequence[Any]) -> Node:
-    """Return the node of a row (chain, seq, thread, branch, position, ...)."""
-    return Node(row[1], row[2], row[3], row[4], row[0])
-
-
-def _padded(asked: Collection[bytes]) -> list[bytes]:
-    """Return the chains, some of them twice, so that they are `PROBES`."""
-    chains = list(asked)
-    return chains + chains[-1:] * (PROBES - len(chains))
+def _padded(asked: list[bytes]) -> list[bytes]:
+    """Return the chains, the last several times, so that they are `PROBES`."""
+    return asked + asked[-1:] * (PROBES - len(asked))
 
 
 def _count(match: Match) -> int:

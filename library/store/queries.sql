@@ -48,23 +48,32 @@ SELECT no, id, style, head_branch, head_position, prompt_state FROM thread WHERE
 -- name: insert_thread
 INSERT INTO thread (id, collection_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
 
--- name: match_chains
-SELECT chain, seq, thread_no, branch_id, position FROM event
-WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?) LIMIT ?
-
--- name: match_chains_in_thread
-SELECT chain, seq, thread_no, branch_id, position FROM event
-WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?) AND thread_no = ?
+-- Two, to tell whether one must be chosen.
+-- name: events_with_chain
+SELECT seq, thread_no, branch_id, position, chain FROM event
+WHERE collection_id = ? AND chain = ? LIMIT 2
 
 -- Of the threads that hold a chain one without a session, then the newest.
 -- name: best_with_chain
-SELECT e.chain, e.seq, e.thread_no, e.branch_id, e.position
+SELECT e.seq, e.thread_no, e.branch_id, e.position, e.chain
 FROM event AS e JOIN thread AS t ON t.no = e.thread_no
 WHERE e.collection_id = ? AND e.chain = ?
 ORDER BY t.session_id IS NULL DESC, e.seq DESC LIMIT 1
 
+-- name: event_with_chain_in_thread
+SELECT seq, thread_no, branch_id, position, chain FROM event
+WHERE collection_id = ? AND chain = ? AND thread_no = ?
+
+-- name: stored_chains
+SELECT DISTINCT chain FROM event
+WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: stored_chains_in_thread
+SELECT chain FROM event
+WHERE collection_id = ? AND chain IN (?, ?, ?, ?, ?, ?, ?, ?) AND thread_no = ?
+
 -- name: match_anchors
-SELECT e.chain, e.seq, e.thread_no, e.branch_id, e.position, a.chain, a.front_count
+SELECT e.seq, e.thread_no, e.branch_id, e.position, e.chain, a.chain, a.front_count
 FROM anchor AS a JOIN event AS e ON e.seq = a.event_seq
 WHERE a.collection_id = ? AND a.chain IN (?, ?, ?, ?, ?, ?, ?, ?)
 ORDER BY a.event_seq DESC
@@ -79,10 +88,6 @@ WHERE collection_id = ? AND digest = ? AND thread_no = ? ORDER BY seq DESC LIMIT
 
 -- name: last_position
 SELECT max(position) FROM event WHERE branch_id = ?
-
--- name: event_with_chain
-SELECT seq, thread_no, branch_id, position, chain FROM event
-WHERE collection_id = ? AND chain = ? AND thread_no = ?
 
 -- name: branch
 SELECT parent_id, fork_position FROM branch WHERE id = ?

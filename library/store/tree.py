@@ -115,7 +115,7 @@ class Tree:
         """Return the child of a node (None: the root) with some digest."""
         chain = extend(node.chain if node else ROOT, digest)
         key = (self.collection_id, chain, self.thread_no)
-        row = self.connection.execute(SQL["event_with_chain"], key).fetchone()
+        row = self.connection.execute(SQL["event_with_chain_in_thread"], key).fetchone()
         return None if row is None else Node(*row)
 
     def _insert_branch(self, parent_id: int | None, fork_position: int) -> int:
