@@ -211,8 +211,9 @@ def events(db: Path) -> list[dict[str, Any]]:
     found = rows(db, EVENTS)
     for row in found:
         row["body"] = json.loads(row["body"])
-        if row["text"] is None:
-            row["text"] = row["body"]["content"]
+        if row["text"] is None:  # It is the content once more.
+            content = row["body"]["content"]
+            row["text"] = content if isinstance(content, str) else content[0]["text"]
     return found
 
 

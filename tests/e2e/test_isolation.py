@@ -1,6 +1,7 @@
 """Keys, collections and isolation over HTTP (DESIGN 1.8, 9; CASES H3)."""
 
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,9 @@ def test_a_gateway_key_is_stored_hashed_and_never_sent_on(
 def test_a_revoked_key_is_refused(household: Household, tmp_path: Path, topic: str) -> None:
     """Issue 2: `keys revoke`; a running gateway sees it."""
     run_cli("keys", "revoke", "ben", "--keys-file", str(tmp_path / "keys.toml"))
+    until = time.monotonic() + 5
+    while household.chat("ben", [user(topic)]).status == 200 and time.monotonic() < until:
+        time.sleep(0.05)
     assert household.chat("ben", [user(topic)]).status == 401
     assert household.chat("ada", [user(topic)]).status == 200
 
