@@ -20,9 +20,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="folder with transcripts/*.jsonl for the long replay; default: the small fixture",
     )
     parser.addoption(
-        "--real-model", default=None, help="Python that has llama.cpp; see scripts/real-model"
-    )
-    parser.addoption(
         "--rounds", type=int, default=20, help="how often the crash test kills the gateway"
     )
 

@@ -16,12 +16,6 @@ StartGateway = Callable[..., GatewayProcess]
 Ask = Callable[..., tuple[Reply, Seen]]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave the real model to scripts/real-model: it needs 100 MB that the project does not."""
-    is_real = collection_path.name == "test_real_model.py"
-    return True if is_real and config.getoption("--real-model") is None else None
-
-
 @pytest.fixture(scope="session")
 def upstream_process() -> Iterator[StubUpstream]:
     server = StubUpstream().start()

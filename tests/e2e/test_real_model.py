@@ -1,10 +1,9 @@
-"""A real small model behind llama.cpp's own OpenAI server (run it with scripts/real-model).
+"""A real small model behind llama.cpp's own OpenAI server.
 
 What a stub cannot show: the counts against the server's own tokenizer and template, a real prefix
 cache, a real refusal of what is too long. The model is far too small to be asked for an answer.
 """
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,28 +13,20 @@ import pytest
 
 from tests.e2e.answers import Json
 from tests.e2e.conftest import StartGateway
+from tests.e2e.small_model import MODEL, REASON, is_installed, small_model
 from tests.e2e.talk import filler, user
 
 BUDGET_TOKENS = 600
 TURNS = 8
 REPLY_TOKENS = 8
-SERVER = Path(__file__).with_name("llama_server.py")
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason=REASON)
 
 
-@pytest.fixture
-def model_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    python = request.config.getoption("--real-model")
-    assert python is not None
-    with subprocess.Popen(
-        [python, SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.communicate(timeout=30)
+@pytest.fixture(scope="module")
+def model_url() -> Iterator[str]:
+    with small_model() as origin:
+        yield f"{origin}/v1"
 
 
 def test_a_real_model_is_never_sent_more_than_the_budget(
@@ -44,7 +35,7 @@ def test_a_real_model_is_never_sent_more_than_the_budget(
     """Issue 2, tests with real parts: counted by the model's own tokenizer and template."""
     config = tmp_path / "library-of-context.toml"
     config.write_text(
-        '[models."smol*"]\ntokenizer = "upstream"\nwindow_tokens = 2048\n', encoding="utf-8"
+        '[models."Smol*"]\ntokenizer = "upstream"\nwindow_tokens = 2048\n', encoding="utf-8"
     )
     gateway = start_gateway(url=model_url, config=config, budget_tokens=BUDGET_TOKENS)
     talk: list[Json] = []
@@ -52,26 +43,27 @@ def test_a_real_model_is_never_sent_more_than_the_budget(
         for turn in range(TURNS):
             talk.append(user(f"Turn {turn}. {filler(turn, words=120)}"))
             raw = sdk.chat.completions.with_raw_response.create(
-                model="smollm2",
+                model=MODEL,
                 messages=talk,  # type: ignore[arg-type]
                 max_tokens=REPLY_TOKENS,
                 temperature=0,
             )
             done = raw.parse()
             assert done.usage is not None
+            used_tokens = done.usage.prompt_tokens
             counted = int(raw.headers["x-library-prompt-tokens"])
-            assert done.usage.prompt_tokens <= counted <= BUDGET_TOKENS
+            assert used_tokens <= counted <= BUDGET_TOKENS
             talk.append({"role": "assistant", "content": done.choices[0].message.content})
     report = gateway.report(raw.headers["x-library-turn"])
     assert report["is_paged"]
-    assert report["usage"]["prompt_tokens"] == done.usage.prompt_tokens
+    assert report["usage"]["prompt_tokens"] == used_tokens
 
 
 def test_what_a_real_server_refuses_is_told_in_one_wording(
     start_gateway: StartGateway, model_url: str
 ) -> None:
     """CASES B5: a budget larger than the real window."""
-    body = {"model": "smollm2", "messages": [user("word " * 3_000)], "max_tokens": 1}
+    body = {"model": MODEL, "messages": [user("word " * 3_000)], "max_tokens": 1}
     direct = httpx.post(f"{model_url}/chat/completions", json=body, timeout=60)
     assert direct.status_code == 400
     gateway = start_gateway(url=model_url, budget_tokens=100_000)
@@ -89,7 +81,7 @@ def test_a_real_stream_comes_through_with_its_usage(
     with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=0, timeout=120) as sdk:
         chunks = list(
             sdk.chat.completions.create(
-                model="smollm2",
+                model=MODEL,
                 messages=[{"role": "user", "content": "Say hello."}],
                 max_tokens=REPLY_TOKENS,
                 stream=True,
