@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from governor.budget import allowed_tokens
+from governor.counting import Counters, MessageCounter
 from governor.desk import swaps
 from governor.errors import BudgetTooSmall, MalformedTranscript
 from governor.layout import Layout
@@ -26,6 +28,8 @@ from library.records import IncomingMessage, IncomingTurn, RecordedTurn, Reply, 
 
 OFF_LOOP_CHARS = 256_000
 """Counting more than this for the first time takes several milliseconds: done in a thread."""
+CALIBRATIONS = "calibrations"
+"""Under this key the store keeps what was learned about token counts."""
 HISTORY_EVENTS_MAX = 2_000
 """Stored messages read back for a client that sends only its newest one."""
 TOKENS_A_MESSAGE_MIN = 8
@@ -43,9 +47,16 @@ class Clock:
 class Governor:
     """Prepares and commits turns on one library."""
 
-    def __init__(self, library: Library, clock: Clock) -> None:
+    def __init__(self, library: Library, clock: Clock, counters: Counters) -> None:
         self._library = library
         self._clock = clock
+        self._counters = counters
+
+    async def start(self) -> None:
+        """Take up what earlier replies taught about token counts."""
+        learned = await self._library.store.meta(CALIBRATIONS)
+        if learned is not None:
+            self._counters.restore(learned)
 
     async def prepare(self, request: TurnRequest) -> PreparedTurn:
         """Store the request and return the prompt to send in its place.
@@ -68,8 +79,8 @@ class Governor:
         except BudgetTooSmall as error:
             report.error = str(error)
             if request.policy.is_observe:
-                return PreparedTurn(request.turn_id, recorded, None, report, None)
-            refused = PreparedTurn(request.turn_id, recorded, None, report, None)
+                return PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
+            refused = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
             await self.commit(refused, Outcome(TurnState.REFUSED, error=str(error)))
             raise
         report.steps_ms = watch.laps_ms
@@ -87,6 +98,7 @@ class Governor:
         report.usage = outcome.usage
         report.finish_reason = outcome.finish_reason
         report.error = outcome.error or report.error
+        self._count_reply(turn, outcome)
         if turn.recorded is not None:
             await self._library.finish_turn(
                 turn.turn_id,
@@ -96,7 +108,28 @@ class Governor:
                 prompt_state=turn.prompt_state,
                 ended_at=self._clock.now(),
             )
+            await self._learn(turn, outcome)
         return report
+
+    def _count_reply(self, turn: PreparedTurn, outcome: Outcome) -> None:
+        """Note the reply's tokens: the upstream's number, else our own count, marked so."""
+        told = _tokens(outcome.usage, "completion_tokens")
+        if told is None and outcome.replies:
+            told = sum(turn.counter.count(reply.text) for reply in outcome.replies)
+            turn.report.is_reply_tokens_estimated = True
+        turn.report.reply_tokens = told
+
+    async def _learn(self, turn: PreparedTurn, outcome: Outcome) -> None:
+        """Let the upstream's count of the prompt correct ours; it is kept for the next start."""
+        told = _tokens(outcome.usage, "prompt_tokens")
+        if told is None or outcome.state is not TurnState.DONE or turn.report.is_observe:
+            return
+        if not isinstance(turn.counter, MessageCounter):
+            return
+        if self._counters.observe(
+            turn.counter, estimated_tokens=turn.report.prompt_tokens, actual_tokens=told
+        ):
+            await self._library.store.set_meta(CALIBRATIONS, self._counters.calibrations())
 
     # -- record --------------------------------------------------------------------------------
     async def _record(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
@@ -167,6 +200,7 @@ class Governor:
             plan=None if is_as_it_came or request.policy.is_observe else plan,
             report=report,
             prompt_state=self._next_state(request, layout, paging, paged, plan, report, state),
+            counter=request.counter,
         )
 
     async def _with_history(
@@ -280,6 +314,8 @@ class Governor:
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
             report.degraded.append(request.counter.degraded)
+        if request.counter.degraded:
+            report.degraded.append(request.counter.degraded)
         if paged is None:
             report.prompt_tokens = layout.total_tokens()
             report.messages_out = len(layout.transcript.messages)
@@ -344,6 +380,11 @@ def _is_changed(plan: Sequence[PlannedMessage], messages: Sequence[Message]) -> 
         or planned.is_without_reasoning
         for planned, message in zip(plan, messages, strict=True)
     )
+
+
+def _tokens(usage: dict[str, Any] | None, key: str) -> int | None:
+    found = usage.get(key) if usage else None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:

@@ -22,9 +22,10 @@ from governor.message import Message
 LEGACY_CALL = "function_call:"
 """Prefix of the ids made for OpenAI's old `function_call`, which has a name and no id."""
 INTERRUPTED = "[no result: the call was interrupted]"
-EMPTY = {"tool": "[empty result]", "assistant": "[empty reply]", "user": "[empty message]"}
+EMPTY = {"assistant": "[empty reply]", "user": "[empty message]"}
 """What stands instead of nothing. A message is replaced and not removed, because strict chat
-templates want user and assistant to alternate."""
+templates want user and assistant to alternate. A tool's result may be empty: a command may print
+nothing, and every provider takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +203,12 @@ def _interrupted(call_id: str) -> Message:
 
 def _filled(index: int, message: Message, repairs: list[str]) -> Message:
     """Return `message`, or one that says it is empty where it says nothing at all."""
-    if message.role == "system" or message.call_ids or message.images or message.opaque:
+    filler = EMPTY.get(message.role)
+    if filler is None or message.call_ids or message.images or message.opaque:
         return message
     if message.text.strip():
         return message
     repairs.append(f"messages[{index}]: empty content was marked as empty")
-    filler = EMPTY[message.role]
     return replace(
         message,
         raw={**message.raw, "content": filler},

@@ -177,6 +177,7 @@ class PreparedTurn:
     """None: the request goes out as it came."""
     report: SwapReport
     prompt_state: bytes | None
+    counter: Counter
 
 
 @dataclass(frozen=True, slots=True)

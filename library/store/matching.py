@@ -244,9 +244,9 @@ def _is_cut(messages: Sequence[IncomingMessage], by_chain: Match | None, run: _R
         return True
     if run.length < SHORTEST_RUN:
         return False
-    if run.match.node.thread_no != by_chain.node.thread_no:
+    is_elsewhere = run.match.node.thread_no != by_chain.node.thread_no
+    if is_elsewhere or run.match.offset != by_chain.offset:
+        # An agent repeats its steps, ids and all: the longer of the two is what goes on.
         return run.length > by_chain.count
-    if run.match.offset != by_chain.offset:
-        return True
     gap = messages[by_chain.count : run.match.front_count]
     return all(message.role == "tool" for message in gap)

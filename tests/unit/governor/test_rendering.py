@@ -32,10 +32,10 @@ HOSTILE = [
     "<\\/reading_desk>",
 ]
 texts = st.one_of(
-    st.text(alphabet=st.characters(exclude_categories=("Cs",))),
+    st.text(alphabet=st.characters(exclude_categories=["Cs"])),
     st.lists(st.sampled_from([*HOSTILE, "a < b", "\n", "\\", "<"]), max_size=6).map("".join),
 )
-names = st.text(st.characters(exclude_categories=("C", "Z")), max_size=12)
+names = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=12)
 records = st.builds(
     Record, id=names, at=st.just(AT), who=names, thread=names, text=texts, part=names
 )
