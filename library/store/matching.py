@@ -8,8 +8,9 @@
    history, perhaps with a summary in front. Its first and last messages are looked up by digest;
    from each find the run of equal neighbours is followed both ways, and the longest run wins.
 
-A run that stands at the same place of the transcript as it does of the path, behind a changed user
-or assistant message, is no cut but an edit: then the chain decides, and a branch is opened.
+A run that stands at the same place of the transcript as it does of the path is no cut. Where only
+tool results before it changed, their client has shortened them, and the path goes on; a changed user
+or assistant message is an edit: then the chain decides, and a branch is opened.
 """
 
 import sqlite3
@@ -86,10 +87,38 @@ class Matcher:
         is_worth_it = rest_count >= SHORTEST_RUN or (known == 0 and messages[0].role != "user")
         if not is_worth_it:
             return by_chain
-        overlap = self._by_overlap(messages, known)
-        if overlap is None or not _is_cut(messages, by_chain, overlap):
+        run = self._by_overlap(messages, known)
+        return by_chain if run is None else self._better(messages, by_chain, run)
+
+    def _better(
+        self, messages: Sequence[IncomingMessage], by_chain: Match | None, run: "_Run"
+    ) -> Match | None:
+        """Return the overlap where the client cut or shortened its history, else the chain."""
+        if by_chain is None:
+            return run.match
+        if run.length < SHORTEST_RUN:
             return by_chain
-        return overlap.match
+        if run.match.node.thread_no != by_chain.node.thread_no:
+            return run.match if run.length > by_chain.count else by_chain
+        if run.match.offset != by_chain.offset:
+            return run.match
+        # Nothing was cut. Tool results that became shorter are the ones that are stored whole;
+        # anything else that changed is an edit, and what follows it stands on another branch.
+        indexes = range(by_chain.count, run.match.front_count)
+        stored = self._digests(run.match.node, by_chain.node.position, len(indexes))
+        for index, digest in zip(indexes, stored, strict=True):
+            if messages[index].digest != digest and messages[index].role != "tool":
+                return by_chain
+        return replace(run.match, front_count=by_chain.front_count)
+
+    def _digests(self, node: Node, after: int, count: int) -> list[bytes]:
+        """Return the digests of some events on the way to a node, in order."""
+        path = path_to(self.connection, node.branch_id, node.position)
+        digests: list[bytes] = []
+        for span in spans(path, after=after, upto=after + count):
+            rows = self.connection.execute(SQL["digests_backwards"], span).fetchall()
+            digests += [digest for (digest,) in reversed(rows)]
+        return digests
 
     def by_chain(self, own_chains: Sequence[bytes]) -> Match | None:
         """Return the longest stored prefix.
@@ -236,17 +265,3 @@ def _probes(low: int, high: int) -> range:
         return range(low, high)
     step = -(-count // (PROBES + 1))
     return range(low + step - 1, high, step)[:PROBES]
-
-
-def _is_cut(messages: Sequence[IncomingMessage], by_chain: Match | None, run: _Run) -> bool:
-    """Tell whether an overlap is a history cut by its client, and not an edit of one."""
-    if by_chain is None:
-        return True
-    if run.length < SHORTEST_RUN:
-        return False
-    is_elsewhere = run.match.node.thread_no != by_chain.node.thread_no
-    if is_elsewhere or run.match.offset != by_chain.offset:
-        # An agent repeats its steps, ids and all: the longer of the two is what goes on.
-        return run.length > by_chain.count
-    gap = messages[by_chain.count : run.match.front_count]
-    return all(message.role == "tool" for message in gap)

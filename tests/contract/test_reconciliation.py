@@ -1,0 +1,342 @@
+"""Where a client's transcript belongs (DESIGN 4.2, CASES E3 and H): threads, branches, paths."""
+
+import pytest
+
+from library.records import RecordedTurn, TurnState
+from library.store.sqlite import SqliteStore
+from tests.contract.conversation import (
+    Client,
+    Said,
+    all_texts,
+    live_texts,
+    path_of,
+    reply,
+    texts_on,
+)
+
+
+def conversation(name: str, turn_count: int) -> list[Said]:
+    """Return a finished conversation: question, answer, question, answer, ..."""
+    said: list[Said] = []
+    for number in range(turn_count):
+        said += [("user", f"{name} question {number}"), ("assistant", f"{name} answer {number}")]
+    return said
+
+
+async def replay(client: Client, said: list[Said]) -> RecordedTurn:
+    """Play a conversation turn by turn, the whole transcript each time; return the last turn."""
+    recorded: RecordedTurn | None = None
+    for index in range(0, len(said), 2):
+        recorded = await client.ask(said[: index + 1], said[index + 1][1])
+    assert recorded is not None
+    return recorded
+
+
+class TestByContent:
+    async def test_a_growing_transcript_is_one_branch_of_one_thread(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 10)
+        recorded = await replay(client, said)
+        assert (recorded.matched_by, recorded.has_forked, recorded.new_count) == (
+            "content",
+            False,
+            1,
+        )
+        assert len(recorded.path) == 1
+        assert recorded.positions == tuple(range(19))
+        assert await all_texts(store, recorded.thread_id) == [text for _, text in said]
+
+    async def test_a_retried_post_stores_no_second_message(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES E3 (better-ccflare PR#465)."""
+        said = conversation("a", 3)
+        first = await replay(client, said)
+        again = await client.record(said[:-1])
+        assert (again.event_seqs, again.path) == (first.event_seqs, first.path)
+        assert (again.new_count, again.has_forked) == (0, False)
+        await client.finish(again, reply(said[-1][1]))
+        assert await all_texts(store, first.thread_id) == [text for _, text in said]
+
+    async def test_two_conversations_with_an_equal_start_are_two_from_where_they_differ(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H1 (headroom#1808)."""
+        hello: Said = ("user", "Hello")
+        one = await client.ask([hello], "Hi!")
+        first = await client.ask([hello, ("assistant", "Hi!"), ("user", "one")], "1")
+        second = await client.ask([hello, ("assistant", "Hi!"), ("user", "two")], "2")
+        assert first.thread_id == second.thread_id == one.thread_id
+        assert (first.has_forked, second.has_forked) == (False, True)
+        assert await texts_on(store, first) == ["Hello", "Hi!", "one"]
+        assert await texts_on(store, second) == ["Hello", "Hi!", "two"]
+        again = await client.record(
+            [hello, ("assistant", "Hi!"), ("user", "one"), ("assistant", "1"), ("user", "on")]
+        )
+        assert await texts_on(store, again) == ["Hello", "Hi!", "one", "1", "on"]
+        assert await live_texts(store, one.thread_no) == ["Hello", "Hi!", "one", "1", "on"]
+
+    async def test_changing_system_text_does_not_split_a_conversation(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H2 (billion-context#61)."""
+        monday = Client(store, system_texts=("Today is Monday.",), name="m")
+        tuesday = Client(store, system_texts=("Today is Tuesday.", "Be brief."), name="t")
+        first = await monday.ask([("user", "a")], "b")
+        second = await tuesday.record([("user", "a"), ("assistant", "b"), ("user", "c")])
+        assert first.thread_id == second.thread_id
+
+    async def test_an_edited_message_opens_a_branch_and_the_dead_one_is_off_the_path(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H5."""
+        said = conversation("a", 3)
+        await replay(client, said)
+        edited = await client.record([*said[:2], ("user", "edited")])
+        assert edited.has_forked
+        assert await texts_on(store, edited) == [*(text for _, text in said[:2]), "edited"]
+        assert await live_texts(store, edited.thread_no) == await texts_on(store, edited)
+
+    async def test_a_regenerated_answer_opens_a_branch(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H5."""
+        said = conversation("a", 2)
+        recorded = await replay(client, said)
+        again = await client.record(said[:-1])
+        [event] = await client.finish(again, reply("better"))
+        assert event.branch_id != recorded.path[-1].branch_id
+        texts = await live_texts(store, recorded.thread_no)
+        assert texts == [*(text for _, text in said[:-1]), "better"]
+
+    async def test_an_edit_in_the_middle_of_a_kept_transcript_is_a_branch(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H5: the edited words are live, and the words they replaced are not."""
+        said = conversation("a", 6)
+        await replay(client, said)
+        edited: list[Said] = [*said[:4], ("user", "edited"), *said[5:], ("user", "next")]
+        recorded = await client.record(edited)
+        assert recorded.has_forked
+        assert recorded.matched_by == "content"
+        assert await texts_on(store, recorded) == [text for _, text in edited]
+
+    async def test_a_client_that_shortens_old_tool_results_stays_on_its_path(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said: list[Said] = []
+        for number in range(8):
+            said += [("assistant", f"call {number}"), ("tool", f"long result {number}")]
+        said.insert(0, ("user", "task"))
+        await client.record(said)
+        shortened = [
+            (role, "[cleared]" + text if role == "tool" and int(text[-1]) < 4 else text)
+            for role, text in said
+        ]
+        recorded = await client.record([*shortened, ("user", "next")])
+        assert not recorded.has_forked
+        assert (recorded.matched_by, recorded.new_count) == ("overlap", 1)
+        assert recorded.positions == tuple(range(18))
+        assert await texts_on(store, recorded) == [*(text for _, text in said), "next"]
+
+    async def test_deleting_the_last_messages_goes_back_on_the_path(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H5."""
+        said = conversation("a", 3)
+        await replay(client, said)
+        recorded = await client.record(said[:3])
+        assert (recorded.new_count, recorded.has_forked) == (0, False)
+        assert await live_texts(store, recorded.thread_no) == [text for _, text in said[:3]]
+
+    @pytest.mark.parametrize("known_count", [1, 2, 3, 4, 9, 10, 63, 64, 65, 100, 199])
+    async def test_any_length_of_known_start_is_found(
+        self, store: SqliteStore, client: Client, known_count: int
+    ) -> None:
+        said = conversation("a", 100)
+        await client.record(said)
+        new: list[Said] = [("user", "new")]
+        recorded = await client.record([*said[:known_count], *new])
+        assert recorded.new_count == 1
+        assert await texts_on(store, recorded) == [text for _, text in [*said[:known_count], *new]]
+
+    async def test_a_transcript_without_a_session_prefers_a_thread_without_one(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 2)
+        free = await replay(client, said)
+        await replay(client.with_session("s"), said)
+        assert (await client.record([*said, ("user", "c")])).thread_id == free.thread_id
+
+
+class TestBySession:
+    async def test_equal_transcripts_of_two_sessions_are_two_threads(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 2)
+        one = await replay(client.with_session("one"), said)
+        two = await replay(client.with_session("two"), said)
+        assert one.thread_id != two.thread_id
+        assert set(one.event_seqs).isdisjoint(two.event_seqs)
+
+    async def test_a_session_counts_only_inside_its_collection(self, store: SqliteStore) -> None:
+        """CASES H3 (claude-code-hub PR#793)."""
+        one = Client(store, "one", "s", name="x")
+        two = Client(store, "two", "s", name="y")
+        await one.ask([("user", "mine")], "a")
+        theirs = await two.record([("user", "hello")])
+        assert theirs.matched_by == "new"
+        assert await texts_on(store, theirs) == ["hello"]
+
+    async def test_a_threads_own_id_is_taken_for_its_session(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        first = await client.ask([("user", "a")], "b")
+        following = await client.with_session(first.thread_id).record([("user", "c")])
+        assert following.thread_id == first.thread_id
+        assert await texts_on(store, following) == ["a", "b", "c"]
+
+    async def test_an_unknown_transcript_in_a_whole_transcript_session_is_a_new_root(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        await replay(session, conversation("a", 3))
+        fresh = await session.record([("user", "after a reset")])
+        assert (fresh.has_forked, fresh.matched_by) == (True, "session")
+        assert await texts_on(store, fresh) == ["after a reset"]
+
+
+class TestNewestOnly:
+    async def test_single_messages_of_a_session_follow_one_another(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        for text in ("one", "two", "three"):
+            recorded = await session.ask([("user", text)], f"answer to {text}")
+        assert recorded.matched_by == "newest-only"
+        assert recorded.positions == (4,)
+        assert await live_texts(store, recorded.thread_no) == [
+            "one", "answer to one", "two", "answer to two", "three", "answer to three",
+        ]  # fmt: skip
+
+    async def test_a_message_equal_to_an_earlier_one_is_appended(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        for number, text in enumerate(("go", "stop", "go", "go")):
+            recorded = await session.ask([("user", text)], f"answer {number}")
+        assert (await live_texts(store, recorded.thread_no))[::2] == [
+            "go", "stop", "go", "go",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("state", [None, TurnState.FAILED, TurnState.ABANDONED])
+    async def test_a_retry_before_a_finished_reply_is_the_same_message(
+        self, store: SqliteStore, client: Client, state: TurnState | None
+    ) -> None:
+        session = client.with_session("s")
+        await session.ask([("user", "one")], "1")
+        first = await session.record([("user", "two")])
+        if state is not None:
+            partial = [reply("par", is_partial=True)] if state is TurnState.ABANDONED else []
+            await session.finish(first, *partial, state=state)
+        again = await session.record([("user", "two")])
+        assert (again.event_seqs, again.new_count) == (first.event_seqs, 0)
+        await session.finish(again, reply("2"))
+        assert await live_texts(store, first.thread_no) == ["one", "1", "two", "2"]
+
+    async def test_a_tool_result_sent_alone_follows_its_call(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        await session.ask([("user", "one")], "1")
+        await session.ask([("user", "two")], "call")
+        recorded = await session.record([("tool", "result")])
+        assert await texts_on(store, recorded) == ["one", "1", "two", "call", "result"]
+
+
+class TestTrimmed:
+    async def test_a_client_that_cut_its_own_history_is_recognised(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 20)
+        await replay(client, said)
+        cut = said[25:]
+        recorded = await client.record([*cut, ("user", "next")])
+        assert (recorded.matched_by, recorded.new_count) == ("overlap", 1)
+        assert recorded.positions == tuple(range(25, 41))
+        assert await texts_on(store, recorded) == [*(text for _, text in said), "next"]
+
+    async def test_the_next_request_of_a_trimming_client_finds_the_anchor(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 20)
+        await replay(client, said)
+        transcript = [("user", "SUMMARY"), *said[30:]]
+        for number in range(5):
+            transcript.append(("user", f"more {number}"))
+            recorded = await client.ask(transcript, f"reply {number}")
+            transcript.append(("assistant", f"reply {number}"))
+            assert recorded.new_count == (2 if number == 0 else 1)
+            assert not recorded.has_forked
+            assert recorded.positions == (-1, *range(30, 41 + 2 * number))
+        again = await client.record(transcript[:-1])
+        assert (again.new_count, again.event_seqs) == (0, recorded.event_seqs)
+        texts = await all_texts(store, recorded.thread_id)
+        assert len(texts) == len(set(texts)) == 51
+
+    async def test_a_kept_first_message_stands_at_its_place_before_a_summary(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 20)
+        await replay(client, said)
+        recorded = await client.record([said[0], ("user", "SUMMARY"), *said[30:], ("user", "next")])
+        assert recorded.positions == (0, -1, *range(30, 41))
+        assert recorded.new_count == 2
+        assert "SUMMARY" not in await texts_on(store, recorded)
+
+    async def test_a_summary_that_grows_keeps_the_path(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 20)
+        await replay(client, said)
+        for number in range(5):
+            start = 20 + 2 * number
+            recorded = await client.ask(
+                [("user", f"SUMMARY {number}"), *said[start:], ("user", f"more {number}")],
+                f"reply {number}",
+            )
+            said += [("user", f"more {number}"), ("assistant", f"reply {number}")]
+            assert not recorded.has_forked
+        assert await live_texts(store, recorded.thread_no) == [text for _, text in said]
+
+    async def test_one_unique_answer_is_enough_and_one_short_question_is_not(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 5)
+        first = await replay(client, said)
+        by_answer = await client.record([said[-1], ("user", "and then")])
+        assert by_answer.thread_id == first.thread_id
+        by_question = await client.record([said[4], ("user", "and then")])
+        assert by_question.matched_by == "new"
+
+    async def test_a_trimmed_session_stays_in_its_thread(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        said = conversation("a", 20)
+        first = await replay(session, said)
+        await replay(client.with_session("other"), said)
+        recorded = await session.record([("user", "SUMMARY"), *said[30:], ("user", "next")])
+        assert (recorded.thread_id, recorded.matched_by) == (first.thread_id, "overlap")
+        assert len(await path_of(store, recorded)) == 41
+
+    async def test_a_trimmed_transcript_that_goes_elsewhere_forks_there(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 20)
+        await replay(client, said)
+        recorded = await client.record([*said[20:31], ("assistant", "other"), ("user", "on")])
+        assert recorded.has_forked
+        texts = await texts_on(store, recorded)
+        assert texts == [*(text for _, text in said[:31]), "other", "on"]
