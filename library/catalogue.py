@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from library.analysis import fingerprint, key_prefix, words
+from library.errors import UnknownRecord
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.ranking import ROLES
 from library.records import Event, Passage
@@ -57,21 +58,34 @@ class Catalogue:
             raise LexicalUnavailable("the index is not open")
         return self._lexical
 
+    @property
+    def highest_seq(self) -> int:
+        """Up to here nothing is missing, whether it is whole or still being filled."""
+        return 0 if self._lexical is None else self._lexical.highest_seq
+
     async def open(self) -> None:
-        """Open the store's folder if it is sound, else name a new one; delete all others."""
+        """Open the store's folder if it is sound, else name a new one; delete all others.
+
+        Raises:
+            LexicalUnavailable: not even a new folder can be made.
+
+        """
         name = await self._store.meta(META_KEY)
-        if name is None or not name.startswith(_prefix()):
+        lexical = None
+        if name is not None and name.startswith(_prefix()):
+            lexical = await asyncio.to_thread(_open_sound, self._root / name)
+        if lexical is None:
             name = await self._name_folder()
-        folder = self._root / name
-        if not await asyncio.to_thread(is_sound, folder):
-            name = await self._name_folder()
-            folder = self._root / name
-        self._lexical = await asyncio.to_thread(Lexical, folder)
+            lexical = await asyncio.to_thread(Lexical, self._root / name)
+        assert name is not None
+        self._lexical = lexical
         await asyncio.to_thread(_delete_others, self._root, name)
 
     async def catch_up(self) -> None:
         """Add what the store has as indexed and the folder lacks; afterwards it is whole."""
         async with self.writing:
+            if self._lexical is None:
+                await self.open()
             await self._fill(self.lexical)
             self.is_whole = True
 
@@ -94,28 +108,36 @@ class Catalogue:
         Return what `delete` did. Costs as much as indexing all that is left.
         """
         async with self.writing:
-            old = self._lexical
+            old_name = await self._store.meta(META_KEY)
             name = await self._name_folder()
             try:
-                return await delete()
-            finally:
-                if old is not None:
-                    await asyncio.to_thread(old.release_writer)
+                count = await delete()
+            except UnknownRecord:
+                await self._store.set_meta(META_KEY, old_name or name)
+                raise
+            # From here on the old folder holds what must not be; whatever cuts this, `catch_up`
+            # goes on with the new one.
+            old, self.is_whole = self._lexical, False
+            try:
                 fresh = await asyncio.to_thread(Lexical, self._root / name)
                 await self._fill(fresh)
-                self._lexical, self.is_whole = fresh, True
-                await asyncio.to_thread(_delete_others, self._root, name)
+            except BaseException:
+                self._lexical = None
+                raise
+            self._lexical, self.is_whole = fresh, True
+            if old is not None:
+                await asyncio.to_thread(old.release_writer)
+            await asyncio.to_thread(_delete_others, self._root, name)
+            return count
 
     async def repair(self) -> None:
-        """After a search failed: build anew if the folder is really damaged, else open it again."""
+        """After a search failed: open the index again, built anew if the folder is damaged."""
         async with self.writing:
             old, self._lexical, self.is_whole = self._lexical, None, False
             if old is not None:
                 with suppress(LexicalUnavailable):
                     await asyncio.to_thread(old.release_writer)
-            await self.open()
-            await self._fill(self.lexical)
-            self.is_whole = True
+        await self.catch_up()
 
     async def sizes(self) -> dict[str, int]:
         """Return how much the index holds."""
@@ -194,22 +216,22 @@ def role_number(role: str) -> int:
 
 
 def is_sound(folder: Path) -> bool:
-    """Tell whether every file of an index folder has the checksum it says; a missing one is sound.
+    """Tell whether every file that an index folder counts on has the checksum it says.
 
     Source: tantivy `directory/footer.rs`: body, JSON with the body's CRC-32, its length, 1337.
-    Reads the whole folder: about 0.2 s for a million passages, once at start.
+    Reads the whole folder: about 0.2 s for a million passages, once at start. What a killed
+    writer left lying there is not counted on.
     """
-    if not folder.exists():
-        return True
     try:
-        return all(map(_is_sound_file, sorted(folder.iterdir())))
-    except (OSError, ValueError, KeyError, TypeError):
+        meta = json.loads((folder / "meta.json").read_bytes())
+        segments = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
+        files = [path for path in folder.iterdir() if path.name.partition(".")[0] in segments]
+        return all(map(_is_sound_file, sorted(files)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
 def _is_sound_file(path: Path) -> bool:
-    if path.suffix in (".lock", ".json") or path.name.startswith("."):
-        return True
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(size - 8)
@@ -225,6 +247,16 @@ def _is_sound_file(path: Path) -> bool:
             checksum = zlib.crc32(piece, checksum)
             left -= len(piece)
     return left == 0 and checksum == expected
+
+
+def _open_sound(folder: Path) -> Lexical | None:
+    """Return the index in a folder, None if it is missing or damaged."""
+    if not is_sound(folder):
+        return None
+    try:
+        return Lexical(folder)
+    except LexicalUnavailable:
+        return None
 
 
 def _prefix() -> str:

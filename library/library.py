@@ -4,6 +4,7 @@ It owns the store, the index folder beside the database, and the indexer that ke
 the other. It knows no HTTP and no prompt.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ from library.search import Search
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
 from library.vectors.vectors import Vectors
+
+logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 5.0
 """How long closing waits for the batch in hand; what is cut stays owed in the outbox."""
@@ -121,7 +124,11 @@ class Library:
         """Open the index and begin to drain the outbox."""
         marks = await self.store.watermarks()
         self._backlog.begin(recorded=marks.recorded, indexed=marks.indexed)
-        await self._catalogue.open()
+        try:
+            await self._catalogue.open()
+        except LexicalUnavailable as error:
+            # Recording goes on, searches say what they lack, and the indexer tries again.
+            logger.warning("the index cannot be opened: %s", error)
         self._indexer.start()
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ an event's score flows to its neighbours in the conversation, and a smaller part
 The order does not depend on the order of the candidates: ties go to the newer event.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -67,6 +68,8 @@ class Weights:
     """A passage of four times the usual length is divided by 4 ** this."""
 
 
+LEAST_TOTAL = 1e-6
+"""Less is nothing."""
 MOST_DAY_FACTOR = 2.0
 """A day lifts an event by at most so many times its own score: what has nothing stays near it."""
 HALF_LIFE_S = 14 * _DAY_S
@@ -126,7 +129,7 @@ def rank(
             factors, own, signals["neighbours"], signals["day"], strict=True
         )
     ]
-    order = [at for at, total in enumerate(totals) if total > 0]
+    order = [at for at, total in enumerate(totals) if total > LEAST_TOTAL]
     order.sort(key=lambda at: (-totals[at], -unique[at].seq, unique[at].ordinal))
     newest = _newest_copies(unique, order)
     for at in order:
@@ -134,7 +137,7 @@ def rank(
         if copy is None:
             continue  # Its text has its place already.
         # 0 -> 0, 1 -> 0.75, more -> 1: keeps the order, and a tenth stays about a tenth.
-        score = 1.0 - 0.25 ** totals[at]
+        score = -math.expm1(totals[at] * math.log(0.25))
         scale = factors[at] * score / totals[at]
         reasons = {name: values[at] * scale for name, values in signals.items() if values[at]}
         yield Ranked(unique[copy], score, reasons)

@@ -167,10 +167,13 @@ class Search:
             events = await self._store.events(seqs[:TAIL_EVENTS], collection_id=query.collection_id)
         if self._backlog.is_unknown or not self._catalogue.is_whole:
             # What an earlier process left, or an index being built: the store knows.
-            events += await self._store.path_events(
+            rows = await self._store.path_events(
                 query.path, before_position=query.before_position, limit=TAIL_EVENTS
             )
-            is_cut = True
+            found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
+            missing = [event for event in rows if event.seq > found_upto]
+            is_cut = is_cut or len(missing) == TAIL_EVENTS or query.scope == "project"
+            events += missing
         documents: list[Document] = []
         left_chars = TAIL_CHARS
         for event in sorted({event.seq: event for event in events}.values(), key=_newest_first):

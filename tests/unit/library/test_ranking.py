@@ -1,0 +1,120 @@
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from library.ranking import PRESETS, Candidate, Preset, Weights, rank
+
+DAY_S = 86_400
+
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        seq=st.integers(1, 40),
+        ordinal=st.integers(0, 2),
+        part_count=st.just(3),
+        start=st.integers(0, 100),
+        stop=st.integers(101, 5_000),
+        thread_no=st.integers(1, 3),
+        branch_id=st.just(1),
+        position=st.integers(0, 30),
+        at_s=st.integers(0, 40 * DAY_S),
+        role=st.integers(0, 3),
+        fingerprint=st.integers(1, 30),
+        lexical=st.floats(0, 2.2),
+    ),
+    max_size=30,
+    unique_by=lambda one: (one.seq, one.ordinal),
+)
+presets = st.sampled_from(["measured", "library-v1"])
+
+
+def said(seq: int, *, lexical: float = 0.0, day: int = 0, role: int = 0) -> Candidate:
+    at_s = day * DAY_S + seq
+    return Candidate(seq, 0, 1, 0, 100, 1, 1, seq, at_s, role, seq, lexical)
+
+
+def order(some: list[Candidate], weights: Weights) -> list[int]:
+    return [one.candidate.seq for one in rank(some, weights, cosines={})]
+
+
+@given(candidates, presets, st.randoms())
+def test_the_order_does_not_depend_on_the_order_of_candidates(
+    some: list[Candidate], preset: Preset, chance: random.Random
+) -> None:
+    shuffled = some.copy()
+    chance.shuffle(shuffled)
+    cosines = {(one.seq, one.ordinal): 1 / one.seq for one in some}
+    expected = list(rank(some, PRESETS[preset], cosines=cosines))
+    found = list(rank(shuffled, PRESETS[preset], cosines=cosines))
+    assert [one.candidate for one in found] == [one.candidate for one in expected]
+    assert [one.score for one in found] == pytest.approx([one.score for one in expected])
+
+
+@given(candidates, presets)
+def test_scores_fall_and_are_explained(some: list[Candidate], preset: Preset) -> None:
+    found = list(rank(some, PRESETS[preset], cosines={}))
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
+    for one in found:
+        assert math.isclose(sum(one.signals.values()), one.score, rel_tol=1e-9)
+
+
+@given(candidates)
+def test_copies_of_one_text_take_one_place(some: list[Candidate]) -> None:
+    """CASES J7 (engram#163)."""
+    found = [one.candidate for one in rank(some, PRESETS["measured"], cosines={})]
+    prints = [one.fingerprint for one in found]
+    assert len(prints) == len(set(prints))
+
+
+def test_the_newest_copy_stands_for_all_in_the_place_of_the_best() -> None:
+    """CASES J7 (engram#163)."""
+    old = said(1, lexical=1.0)._replace(fingerprint=7)
+    new = said(9, lexical=0.2)._replace(fingerprint=7)
+    other = said(5, lexical=0.5, day=1)
+    assert order([old, other, new], Weights(lexical=1.0)) == [9, 5]
+
+
+def test_an_answer_next_to_a_match_is_found_with_it() -> None:
+    assert set(order([said(1, lexical=1.0), said(2), said(9)], PRESETS["measured"])) == {1, 2}
+
+
+def test_what_has_nothing_to_do_with_the_question_is_left_out() -> None:
+    assert order([said(1), said(2)], PRESETS["measured"]) == []
+
+
+def test_of_equals_the_newer_stands_first() -> None:
+    """CASES J8: a fact that was replaced does not outrank its replacement by age alone."""
+    assert order([said(1, lexical=0.5), said(20, lexical=0.5)], Weights(lexical=1.0)) == [20, 1]
+
+
+def test_a_day_of_matches_lifts_its_events_but_never_one_without_any() -> None:
+    lone, among = said(30, lexical=0.5, day=3), said(10, lexical=0.5)
+    best, nothing = said(1, lexical=1.0), said(20)
+    found = order([lone, among, best, nothing], PRESETS["measured"])
+    assert found == [1, 10, 30]
+
+
+def test_a_long_reply_yields_to_the_sentence_it_answers() -> None:
+    asked = said(1, lexical=0.6)
+    answer = replace_chars(said(9, lexical=0.7, role=1), 4_000)
+    assert order([asked, answer], replace(PRESETS["measured"], neighbours=(), day=0.0)) == [1, 9]
+
+
+def replace_chars(one: Candidate, chars: int) -> Candidate:
+    return one._replace(stop=one.start + chars)
+
+
+def test_library_v1_weighs_likeness_place_and_age() -> None:
+    old, new = said(1, lexical=1.0), said(2, lexical=0.5, day=14)
+    cosines = {(1, 0): 0.5, (2, 0): 0.5}
+    first, second = rank([old, new], PRESETS["library-v1"], cosines=cosines)
+    assert first.candidate == old
+    assert first.signals.keys() == second.signals.keys() == {"dense", "reciprocal_rank", "recency"}
+    assert first.signals["reciprocal_rank"] > second.signals["reciprocal_rank"]
+    assert second.signals["recency"] > first.signals["recency"]

@@ -1,0 +1,291 @@
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from library import search
+from library.embedding.hashing import HashingEmbedder
+from library.embedding.protocol import EmbedderUnavailable
+from library.records import Segment
+from tests.unit.library.teller import Teller, opened, without
+
+
+async def gardening(teller: Teller, count: int) -> None:
+    """Talk about something else for a while."""
+    await teller.tell(*(f"Note {number} about roses and compost" for number in range(count)))
+
+
+async def test_what_was_said_in_the_turn_before_is_found_before_it_is_indexed(
+    tmp_path: Path,
+) -> None:
+    """CASES H4 (litellm#12364)."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("The launch code is kestrel")
+        result = await teller.ask("What is the launch code?")
+        assert [hit.event.text for hit in result.hits] == ["The launch code is kestrel"]
+        assert result.degraded == ()
+        assert result.indexed_seq == 0
+
+
+async def test_the_whole_past_is_searched(tmp_path: Path) -> None:
+    """CASES J6 (LifeOS#534)."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("The launch code is kestrel")
+        await gardening(teller, 400)
+        await teller.indexed()
+        assert (await teller.texts("What is the launch code?"))[0] == "The launch code is kestrel"
+
+
+async def test_a_question_about_something_never_said_finds_next_to_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
+        teller = Teller(library, "s")
+        await gardening(teller, 50)
+        await teller.tell("My cat is called Tom")
+        await teller.indexed()
+        unrelated = await teller.ask("Which database migrations failed on the staging cluster?")
+        assert all(hit.score < 0.1 for hit in unrelated.hits)
+        assert (await teller.ask("What is my cat called?")).hits[0].score > 0.6
+
+
+async def test_only_positions_before_the_window_are_found(tmp_path: Path) -> None:
+    """CASES J10: what is in the recent window does not use up the candidates."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("The code is kestrel")
+        await teller.tell(*(f"code code code {number}" for number in range(search.CANDIDATES + 50)))
+        for is_indexed in (False, True):
+            if is_indexed:
+                await teller.indexed()
+            result = await teller.ask("code", before=1)
+            assert [hit.event.text for hit in result.hits] == ["The code is kestrel"]
+
+
+async def test_pins_and_other_messages_of_the_prompt_are_left_out(tmp_path: Path) -> None:
+    """CASES J10."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("The code is kestrel", "The other code is merlin")
+        assert teller.recorded is not None
+        query = without(teller.query("code"), teller.recorded.event_seqs[:1])
+        for is_indexed in (False, True):
+            if is_indexed:
+                await teller.indexed()
+            found = await library.search(query)
+            assert [hit.event.text for hit in found.hits] == ["The other code is merlin"]
+
+
+async def test_one_sentence_stored_six_times_takes_one_place(tmp_path: Path) -> None:
+    """CASES J7 (engram#163)."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        for number in range(6):
+            await teller.tell("The launch code is kestrel.")
+            await teller.tell(f"and {number}")
+        await teller.indexed()
+        result = await teller.ask("launch code")
+        copies = [hit for hit in result.hits if "kestrel" in hit.event.text]
+        assert [hit.event.position for hit in copies] == [10]
+
+
+async def test_a_huge_record_keeps_no_smaller_one_from_being_found(tmp_path: Path) -> None:
+    """CASES J9: what is returned are passages, of which each fits beside the others."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        small = [f"The launch code of rocket {number} is secret" for number in range(5)]
+        await teller.tell(*small, "launch code rocket " * 20_000)
+        await teller.indexed()
+        found = await teller.texts("launch code of the rocket", limit=50)
+        assert set(small) <= set(found[:12])
+        assert all(len(text) <= 1_500 for text in found)
+
+
+async def test_a_replaced_fact_and_its_replacement_are_both_found(tmp_path: Path) -> None:
+    """CASES J8, as far as words go: both come, and the order of time is the reader's."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("We deploy on Heroku")
+        await gardening(teller, 30)
+        await teller.tell("We moved the deployment to AWS")
+        await teller.indexed()
+        assert set((await teller.texts("Where do we deploy?"))[:2]) == {
+            "We deploy on Heroku",
+            "We moved the deployment to AWS",
+        }
+
+
+@pytest.mark.parametrize(
+    ("stored", "question"),
+    [
+        ("明日は東京で会議があります", "東京の会議はいつですか"),
+        ("我们把服务部署在新加坡", "服务部署在哪里"),
+        ("우리는 서울에서 만나기로 했다", "서울에서 언제 만나"),
+        ("Das Büro liegt in Köln", "Wo liegt das Büro"),
+        ("See src/app/main_loop.rs for the bug", "main_loop.rs"),
+        ("call getUserName() first", "what does get user name do"),
+    ],
+)
+async def test_every_script_and_identifier_is_found(
+    tmp_path: Path, stored: str, question: str
+) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell(stored)
+        await gardening(teller, 10)
+        for is_indexed in (False, True):
+            if is_indexed:
+                await teller.indexed()
+            assert (await teller.texts(question))[0] == stored
+
+
+async def test_the_day_in_the_question_finds_what_was_said_on_it(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        for day in (7, 8, 9):
+            await teller.tell(f"Lunch number {day * 3}", at=datetime(2024, 5, day, tzinfo=UTC))
+        await teller.indexed()
+        for question in ("lunch on 8 May 2024", "lunch on 2024-05-08"):
+            assert (await teller.texts(question))[0] == "Lunch number 24"
+
+
+class AbsentEmbedder(HashingEmbedder):
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        raise EmbedderUnavailable("gone")
+
+    async def embed_question(self, text: str) -> bytes:
+        raise EmbedderUnavailable("gone")
+
+
+async def test_without_its_embedder_full_text_still_finds_and_says_so(tmp_path: Path) -> None:
+    """CASES J5 (claude-mem#2048)."""
+    async with opened(tmp_path / "a.db", embedder=AbsentEmbedder()) as library:
+        teller = Teller(library, "s")
+        await teller.tell("The launch code is kestrel")
+        await teller.indexed()
+        result = await teller.ask("launch code")
+        assert [hit.event.text for hit in result.hits] == ["The launch code is kestrel"]
+        assert result.degraded == ("embedder",)
+        assert (await library.status())["is_embedder_down"]
+
+
+async def test_a_dead_branch_is_not_found_from_its_thread_nor_from_another(tmp_path: Path) -> None:
+    """CASES H5: an edit, a regeneration and a deleted last message."""
+    async with opened(tmp_path / "a.db") as library:
+        teller, other = Teller(library, "s"), Teller(library, "t")
+        await other.tell("Hello there")
+        await teller.tell("The launch code is kestrel")
+        await teller.hear("kestrel confirmed as launch code", "launch code kestrel, second choice")
+        await teller.tell("a launch code question")
+        await teller.indexed()
+        assert len(await other.texts("launch code", scope="project")) == 3
+        teller.told = []
+        await teller.tell("The launch code is merlin")
+        for is_indexed in (False, True):
+            if is_indexed:
+                await teller.indexed()
+            assert await teller.texts("launch code") == ["The launch code is merlin"]
+            found = await other.texts("launch code", scope="project")
+            assert found == ["The launch code is merlin"]
+
+
+async def test_many_dead_branches_do_not_starve_a_live_one(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        asker, teller, live = (Teller(library, name) for name in "abc")
+        await asker.tell("Hello")
+        await live.tell("the code is kestrel, the launch one")
+        for number in range(6):
+            teller.told = []
+            await teller.tell(*(f"launch code code {number}.{part}" for part in range(60)))
+        await live.indexed()
+        await teller.indexed()
+        assert "the code is kestrel, the launch one" in await asker.texts(
+            "launch code", scope="project", limit=400
+        )
+
+
+async def test_project_scope_takes_the_own_thread_only_below_the_window(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller, other = Teller(library, "a"), Teller(library, "b")
+        await other.tell("code of the other thread")
+        await teller.tell("code one", "code two")
+        for is_indexed in (False, True):
+            if is_indexed:
+                await teller.indexed()
+                await other.indexed()
+            result = await teller.ask("code", scope="project", before=1)
+            texts = {hit.event.text for hit in result.hits}
+            assert texts == {"code of the other thread", "code one"}
+            everywhere = replace(teller.query("code", scope="project"), path=())
+            assert len((await library.search(everywhere)).hits) == 3
+
+
+async def test_a_forked_path_is_searched_across_its_segments(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "a")
+        await teller.tell("code zero", "code one", "code two dead")
+        teller.told = teller.told[:2]
+        await teller.tell("code two", "code three")
+        await teller.indexed()
+        assert teller.recorded is not None
+        assert len(teller.recorded.path) == 2
+        result = await teller.ask("code", before=3)
+        assert {hit.event.text for hit in result.hits} == {"code zero", "code one", "code two"}
+        where = search.where_of(teller.query("code", before=2))
+        assert [(span.low, span.high) for span in where.ranges] == [(0, 1)]
+
+
+async def test_more_waiting_events_than_can_be_read_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "TAIL_EVENTS", 5)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await gardening(teller, 8)
+        result = await teller.ask("roses")
+        assert len(result.hits) == 5
+        assert result.degraded == ("index-behind",)
+        await teller.indexed()
+        assert (await teller.ask("roses")).degraded == ()
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(questions=st.lists(st.text(max_size=200), min_size=1, max_size=8))
+async def test_a_question_never_raises(tmp_path: Path, questions: list[str]) -> None:
+    chance = random.Random(repr(questions)).randrange(10**9)
+    async with opened(tmp_path / f"{chance}.db", embedder=HashingEmbedder()) as library:
+        teller = Teller(library, "s")
+        await teller.tell(*questions)
+        await teller.indexed()
+        for question in (*questions, "AND OR NOT (", '"', "a:b^2~ *", "\x00", "\ud800"[:0]):
+            for _ in range(2):
+                assert (await teller.ask(question)).degraded == ()
+
+
+async def test_equal_stores_give_equal_answers(tmp_path: Path) -> None:
+    answers = []
+    for name in ("a", "b"):
+        async with opened(tmp_path / f"{name}.db", embedder=HashingEmbedder()) as library:
+            teller = Teller(library, "s")
+            await teller.tell(*(f"roses number {number % 7} compost" for number in range(60)))
+            await teller.indexed()
+            result = await teller.ask("roses number 3", limit=60)
+            answers.append([(hit.event.seq, hit.score) for hit in result.hits])
+    assert answers[0] == answers[1]
+
+
+async def test_an_empty_scope_finds_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("code")
+        await teller.indexed()
+        assert (await teller.ask("code", before=0)).hits == ()
+        nowhere = replace(teller.query("code"), path=(Segment(999, 5),))
+        assert (await library.search(nowhere)).hits == ()
