@@ -9,8 +9,8 @@
    from each find the run of equal neighbours is followed both ways, and the longest run wins.
 
 A run that stands at the same place of the transcript as it does of the path is no cut. Where only
-tool results before it changed, their client has shortened them, and the path goes on; a changed user
-or assistant message is an edit: then the chain decides, and a branch is opened.
+tool results before it changed, their client has shortened them, and the path goes on; a changed
+user or assistant message is an edit: then the chain decides, and a branch is opened.
 """
 
 import sqlite3
@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from library.chain import chains
-from library.records import IncomingMessage
-from library.store.ancestry import path_to, spans
+from library.records import IncomingMessage, Path
+from library.store.ancestry import is_on, path_to, spans
 from library.store.statements import SQL
 
 PROBES = 8
@@ -98,22 +98,25 @@ class Matcher:
             return run.match
         if run.length < SHORTEST_RUN:
             return by_chain
-        if run.match.node.thread_no != by_chain.node.thread_no:
+        node = run.match.node
+        path = path_to(self.connection, node.branch_id, node.position)
+        is_behind = is_on(path, by_chain.node.branch_id, by_chain.node.position)
+        if not is_behind or run.match.offset < by_chain.offset:
+            # An agent repeats its steps, ids and all: the longer of the two is what goes on.
             return run.match if run.length > by_chain.count else by_chain
-        if run.match.offset != by_chain.offset:
+        if run.match.offset > by_chain.offset:
             return run.match
         # Nothing was cut. Tool results that became shorter are the ones that are stored whole;
         # anything else that changed is an edit, and what follows it stands on another branch.
-        indexes = range(by_chain.count, run.match.front_count)
-        stored = self._digests(run.match.node, by_chain.node.position, len(indexes))
-        for index, digest in zip(indexes, stored, strict=True):
+        changed = range(by_chain.count, run.match.front_count)
+        stored = self._digests(path, after=by_chain.node.position, count=len(changed))
+        for index, digest in zip(changed, stored, strict=True):
             if messages[index].digest != digest and messages[index].role != "tool":
                 return by_chain
         return replace(run.match, front_count=by_chain.front_count)
 
-    def _digests(self, node: Node, after: int, count: int) -> list[bytes]:
-        """Return the digests of some events on the way to a node, in order."""
-        path = path_to(self.connection, node.branch_id, node.position)
+    def _digests(self, path: Path, *, after: int, count: int) -> list[bytes]:
+        """Return the digests of some events of a path, in order."""
         digests: list[bytes] = []
         for span in spans(path, after=after, upto=after + count):
             rows = self.connection.execute(SQL["digests_backwards"], span).fetchall()
