@@ -17,7 +17,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -247,7 +247,7 @@ def _stamp(path: Path) -> tuple[int, int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode
 
 
-def presented_key(headers: dict[str, str]) -> str | None:
+def presented_key(headers: Mapping[str, str]) -> str | None:
     """Return the key a request brings, in either of the usual headers."""
     scheme, _, credentials = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and credentials:

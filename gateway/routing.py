@@ -73,7 +73,7 @@ class Routing:
         added = {"authorization": f"Bearer {key}"} if key else {}
         if principal.is_keyed:
             return Credentials(AUTHORIZATION, added)
-        is_clients = upstream.name == self._settings.upstream or not key
+        is_clients = not key or upstream is self.upstreams[self._settings.upstream]
         if has_own and is_clients:
             return Credentials(frozenset(), {})
         return Credentials(AUTHORIZATION, added)

@@ -9,16 +9,14 @@ a redirected POST would carry the key to another host. Encoded answers are not a
 decoded when they come anyway, because what is relayed must also be read.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 import aiohttp
 import orjson
 from yarl import URL
 
-from gateway.upstream.protocol import UpstreamFailed, UpstreamReply, UpstreamRequest
-from gateway.upstream.retrying import RETRIED_STATUSES, retry_delay_s
+from gateway.upstream.attempts import opened
+from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.headers import reply_headers
 
 _IDLE_CONNECTION_S = 30.0
@@ -28,19 +26,10 @@ _PROBE_TIMEOUT_S = 3.0
 _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for an upstream, and how often to try."""
-
-    connect_s: float
-    first_byte_s: float
-    """Until the answer's head is there."""
-    idle_s: float
-    """Between two pieces of the answer."""
-    retries: int
+Pool = aiohttp.ClientSession
 
 
-def open_pool(patience: Patience) -> aiohttp.ClientSession:
+def open_pool(patience: Patience) -> Pool:
     """Return the connection pool that all direct upstreams share; call it inside the event loop.
 
     It has no limit of its own: requests in flight are limited where they come in.
@@ -60,38 +49,17 @@ def open_pool(patience: Patience) -> aiohttp.ClientSession:
 class DirectUpstream:
     """One OpenAI-compatible server."""
 
-    def __init__(
-        self, name: str, *, url: str, pool: aiohttp.ClientSession, patience: Patience
-    ) -> None:
+    def __init__(self, name: str, *, url: str, pool: Pool, patience: Patience) -> None:
         self.name = name
-        self.url = url.rstrip("/")
+        base, _, self._query = url.partition("?")
+        self.url = base.rstrip("/")
         self._pool = pool
         self._patience = patience
         self._has_tokenizer = True
 
     async def open(self, request: UpstreamRequest) -> UpstreamReply:
-        attempt = 0
-        while True:
-            reply, failure = None, None
-            try:
-                reply = await self._send(request)
-            except UpstreamFailed as error:
-                failure = error
-            delay_s = None
-            if attempt < self._patience.retries and request.upload is None:
-                if failure is not None and failure.kind == "refused":
-                    delay_s = retry_delay_s(attempt, {})
-                elif reply is not None and reply.status in RETRIED_STATUSES:
-                    delay_s = retry_delay_s(attempt, dict(reply.headers))
-            if delay_s is None:
-                if failure is not None:
-                    raise failure
-                assert reply is not None
-                return reply
-            if reply is not None:
-                await reply.aclose()
-            attempt += 1
-            await asyncio.sleep(delay_s)
+        retries = self._patience.retries if request.upload is None else 0
+        return await opened(lambda: self._send(request), retries=retries)
 
     async def _send(self, request: UpstreamRequest) -> "DirectReply":
         """Send once.
@@ -103,7 +71,7 @@ class DirectUpstream:
         try:
             response = await self._pool.request(
                 request.method,
-                URL(self.url + request.path, encoded=True),
+                self._url(request.path),
                 data=request.body or None if request.upload is None else request.upload,
                 headers={**request.headers, "accept-encoding": "identity"},
                 allow_redirects=False,
@@ -124,6 +92,12 @@ class DirectUpstream:
         if connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = self._patience.idle_s
         return DirectReply(self.name, response, self._patience.idle_s)
+
+    def _url(self, path: str) -> URL:
+        """Return the address of a path, with what the base URL says in its query (Azure's)."""
+        if self._query:
+            path += ("&" if "?" in path else "?") + self._query
+        return URL(self.url + path, encoded=True)
 
     async def count_tokens(self, text: str) -> int | None:
         """Ask `/tokenize`, which llama.cpp and vLLM serve beside `/v1`, each with its own field
@@ -154,7 +128,7 @@ class DirectUpstream:
     async def probe(self) -> str | None:
         try:
             async with self._pool.get(
-                URL(self.url + "/models", encoded=True),
+                self._url("/models"),
                 timeout=aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S),
             ) as response:
                 # A refused key is an answer too: the client brings its own.

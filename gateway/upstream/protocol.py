@@ -24,11 +24,24 @@ class UpstreamRequest:
     """Sent in place of `body`, once: such a request is never tried again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for an upstream, and how often to try."""
+
+    connect_s: float
+    first_byte_s: float
+    """Until the answer's head is there."""
+    idle_s: float
+    """Between two pieces of the answer."""
+    retries: int
+
+
 class UpstreamFailed(Exception):
     """The upstream could not be reached, or broke off.
 
-    `kind` is `refused`, `timeout`, `broken`, or `unsupported`; `status` is the HTTP status to
-    answer with while nothing has been sent: 502, 504, or 400.
+    `kind` is `refused` (no answer can have begun, so it may be tried again), `timeout`, `broken`,
+    `unsupported`, or `cut` (we stopped it); `status` is the HTTP status to answer with while
+    nothing has been sent: 502, 504, 404 or 503.
     """
 
     def __init__(self, kind: str, detail: str, *, status: int = 502) -> None:

@@ -1,0 +1,88 @@
+"""The gateway as one ASGI app: routes behind the door, and what opens and closes with it.
+
+The app is a Starlette one for its router and its lifespan. Its own layers for errors are left out:
+the door (gateway/middleware.py) is the only one, and every layer costs each relayed chunk.
+"""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
+
+from gateway.core import Gateway, opened
+from gateway.middleware import Door, Names, Room
+from gateway.refusals import UnknownPath
+from gateway.routes.chat import PATH as CHAT_PATH
+from gateway.routes.chat import ChatCompletions
+from gateway.routes.health import HealthRoutes
+from gateway.routes.library import LibraryRoutes
+from gateway.routes.models import Models
+from gateway.routes.passthrough import PREFIX, PassThrough
+from gateway.settings import Settings
+from gateway.telemetry import Telemetry, log_to_standard_error
+from governor.counting import Counters
+
+
+def build_app(
+    settings: Settings,
+    *,
+    base_url: str | None,
+    environ: Mapping[str, str] = os.environ,
+) -> Starlette:
+    """Return the app; its lifespan opens the library, and raises what that raises.
+
+    `base_url` is told to other processes that find the database taken; None: nobody can call.
+    """
+    if base_url is not None:  # Else this runs inside another program, whose log it is.
+        log_to_standard_error(settings.log_level)
+    telemetry = Telemetry(logs_text=settings.log_text)
+    gateway = Gateway(settings=settings, telemetry=telemetry, counters=Counters(), environ=environ)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with opened(gateway, base_url=base_url):
+            yield
+
+    routes = [*HealthRoutes(gateway).routes(), *LibraryRoutes(gateway).routes()]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.router.redirect_slashes = False
+    app.middleware_stack = Door(
+        _Dispatch(gateway, app.router),
+        names=Names(
+            host=settings.host, hosts=settings.allowed_hosts, origins=settings.allowed_origins
+        ),
+        room=Room(
+            telemetry,
+            requests_max=settings.max_inflight_requests,
+            body_bytes_max=settings.max_body_bytes,
+        ),
+        telemetry=telemetry,
+        authenticate=gateway.authenticate,
+    )
+    return app
+
+
+class _Dispatch:
+    """Sends requests under /v1 on without the router, which would try every route first."""
+
+    def __init__(self, gateway: Gateway, router: Router) -> None:
+        self._chat = ChatCompletions(gateway)
+        self._pass_through = PassThrough(gateway)
+        self._models = Models(gateway, self._pass_through)
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope.get("path", "")
+        if scope["type"] != "http" or not path.startswith(f"{PREFIX}/"):
+            await self._router(scope, receive, send)
+        elif path == PREFIX + CHAT_PATH:
+            if scope["method"] != "POST":
+                raise UnknownPath(scope["method"], path)
+            await self._chat(scope, receive, send)
+        elif path == f"{PREFIX}/models" and scope["method"] == "GET":
+            await self._models(scope, receive, send)
+        else:
+            await self._pass_through(scope, receive, send)

@@ -1,0 +1,170 @@
+"""One running gateway: the parts that its routes share, opened and closed together.
+
+`build_app` (gateway/app.py) makes the routes at once and this when the server starts, because a
+library, a connection pool and tasks belong to an event loop. Until then every route but the health
+ones answers 503.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from starlette.datastructures import Headers
+
+from gateway.auth import LOCAL, OWNER, Keyring, Principal, presented_key
+from gateway.refusals import NotReady
+from gateway.relay import Ended, Relay
+from gateway.routing import Routing
+from gateway.settings import Settings
+from gateway.telemetry import Telemetry
+from gateway.upstream.direct import open_pool
+from gateway.upstream.opening import made_upstreams, patience_of
+from governor.counting import Counters
+from governor.governor import Clock, Governor
+from library.errors import LibraryError
+from library.library import Library, LibraryOptions
+from library.store.sqlite import SqliteStore
+
+DRAIN_TIMEOUT_S = 5.0
+"""For exchanges that were cut to commit what they had."""
+PROBE_FRESH_S = 5.0
+"""Readiness is asked every few seconds; the upstream need not be."""
+LAST_TRIED = "last_tried_at"
+
+
+@dataclass(slots=True)
+class Gateway:
+    """What the routes share."""
+
+    settings: Settings
+    telemetry: Telemetry
+    counters: Counters
+    library: Library | None = None
+    routing: Routing | None = None
+    relay: Relay | None = None
+    keyring: Keyring | None = None
+    store_error: LibraryError | None = None
+    """Of the last durable write; None: it succeeded."""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _probed_at_s: float = -PROBE_FRESH_S
+    _probe_result: str | None = None
+
+    def opened(self) -> tuple[Library, Routing, Relay]:
+        """Return the parts that exist while the gateway is open.
+
+        Raises:
+            NotReady: it is not.
+
+        """
+        if self.library is None or self.routing is None or self.relay is None:
+            raise NotReady("the gateway is starting or stopping; try again")
+        return self.library, self.routing, self.relay
+
+    async def authenticate(self, headers: Headers) -> Principal:
+        """Return who asks.
+
+        Raises:
+            KeyRequired: nobody we know.
+
+        """
+        presented = presented_key(headers)
+        if presented is not None and self.library is not None:
+            store = self.library.store
+            if isinstance(store, SqliteStore) and _is_same(presented, store.owner.token):
+                return OWNER
+        return LOCAL if self.keyring is None else await self.keyring.principal(presented)
+
+    async def missing(self) -> list[str]:
+        """Return what keeps the gateway from serving, a sentence each."""
+        if self.library is None or self.routing is None:
+            return ["library: not open"]
+        found = []
+        if self.store_error is not None:
+            try:  # Else nothing is sent here any more, and nothing could show that it works again.
+                await self.library.store.set_meta(LAST_TRIED, datetime.now(UTC).isoformat())
+                self.store_error = None
+            except LibraryError as error:
+                found.append(f"library: {error}")
+        if time.monotonic() - self._probed_at_s > PROBE_FRESH_S:
+            self._probe_result = await self.routing.upstreams[self.settings.upstream].probe()
+            self._probed_at_s = time.monotonic()
+        if self._probe_result is not None:
+            found.append(f"upstream: {self._probe_result}")
+        return found
+
+    def ended(self, ended: Ended) -> None:
+        """Learn from an exchange that is over."""
+        if ended.store_error is not None:
+            self.store_error = ended.store_error
+        elif ended.report is not None and "unrecorded" not in ended.report.degraded:
+            self.store_error = None
+        self.telemetry.ended(ended)
+
+    def caches(self) -> dict[str, dict[str, int]]:
+        cache = self.counters.cache
+        return {"token_counts": {"hits": cache.hits, "misses": cache.misses}}
+
+
+@contextlib.asynccontextmanager
+async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[None]:
+    """Open the library, the pool and the upstreams for the length of the block.
+
+    At the end running exchanges have been ended by the server; what they commit is waited for.
+
+    Raises:
+        LibraryError: the database cannot be used.
+        KeysFileUnusable: the keys file cannot be read.
+
+    """
+    settings = gateway.settings
+    gateway.counters.start_loading()
+    if settings.keys_file:
+        keys_file = Path(settings.keys_file)
+        gateway.keyring = await asyncio.to_thread(
+            lambda: Keyring(keys_file, monotonic_s=time.monotonic)
+        )
+    library = await Library.open(
+        LibraryOptions(
+            db=Path(settings.db),
+            embedder=settings.embedder,
+            mask_secrets=settings.mask_secrets,
+            allow_network_fs=settings.allow_network_fs,
+        )
+    )
+    pool = open_pool(patience_of(settings))
+    upstreams = made_upstreams(
+        settings, pool=pool, counters=gateway.counters, environ=gateway.environ
+    )
+    try:
+        if base_url is not None and isinstance(library.store, SqliteStore):
+            await library.store.announce(base_url)
+        clock = Clock(now=lambda: datetime.now(UTC), monotonic_s=time.monotonic)
+        governor = Governor(library, clock, gateway.counters)
+        await governor.start()
+        gateway.routing = Routing(settings, upstreams=upstreams, environ=gateway.environ)
+        gateway.relay = Relay(
+            governor,
+            max_reply_bytes=settings.max_reply_bytes,
+            keepalive_comment_s=settings.keepalive_comment_s,
+            on_end=gateway.ended,
+        )
+        gateway.library = library
+        yield
+    finally:
+        if gateway.relay is not None:
+            await gateway.relay.drain(DRAIN_TIMEOUT_S)
+        gateway.library = gateway.relay = gateway.routing = None
+        for upstream in upstreams.values():
+            await upstream.close()
+        await pool.close()
+        await library.close()
+
+
+def _is_same(presented: str, secret: str) -> bool:
+    return hmac.compare_digest(presented.encode(), secret.encode())

@@ -1,0 +1,114 @@
+"""What the routes under /library take and give: parameters checked, JSON out."""
+
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.auth import Principal
+from gateway.middleware import visit_of
+from gateway.refusals import BadParameter, BodyTooLarge
+from library.library import Library
+from library.records import Event
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 1_000
+BODY_BYTES_MAX = 65_536
+NAME_CHARS_MAX = 512
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status_code=status, media_type="application/json")
+
+
+def principal_of(request: Request) -> Principal:
+    return visit_of(request.scope).principal
+
+
+async def collection_of(library: Library, principal: Principal) -> int | None:
+    """Return the collection that the caller may see; None: all, for the owner."""
+    if principal.is_owner:
+        return None
+    return await library.store.collection_id(principal.collection)
+
+
+def number(request: Request, name: str, *, default: int, at_most: int | None = None) -> int:
+    """Return a query parameter that is a whole number.
+
+    Raises:
+        BadParameter: it is none, or out of range.
+
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise BadParameter(name, "a whole number")
+    value = int(text)
+    if at_most is not None and not 1 <= value <= at_most:
+        raise BadParameter(name, f"a number from 1 to {at_most}")
+    return value
+
+
+def text(request: Request, name: str) -> str | None:
+    """Return a query parameter that is a name.
+
+    Raises:
+        BadParameter: it is empty, too long, or unprintable.
+
+    """
+    value = request.query_params.get(name)
+    if value is not None and (not 0 < len(value) <= NAME_CHARS_MAX or not value.isprintable()):
+        raise BadParameter(name, f"1 to {NAME_CHARS_MAX} printable characters")
+    return value
+
+
+def flag(request: Request, name: str) -> bool:
+    value = request.query_params.get(name, "false").lower()
+    if value not in {"true", "false", "1", "0"}:
+        raise BadParameter(name, "true or false")
+    return value in {"true", "1"}
+
+
+async def body_fields(request: Request) -> dict[str, Any]:
+    """Return the JSON object in a request's body; no body is an empty one.
+
+    Raises:
+        BadParameter: it is something else.
+        BodyTooLarge: no such request is so long.
+
+    """
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > BODY_BYTES_MAX:
+            raise BodyTooLarge(BODY_BYTES_MAX)
+    if not body:
+        return {}
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadParameter("body", "a JSON object") from error
+    if not isinstance(fields, dict):
+        raise BadParameter("body", "a JSON object")
+    return fields
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """Return an event as people and programs read it."""
+    return {
+        "id": event.id,
+        "seq": event.seq,
+        "thread_id": event.thread_id,
+        "session_id": event.session_id,
+        "branch_id": event.branch_id,
+        "position": event.position,
+        "role": event.role,
+        "text": event.text,
+        "body": event.body,
+        "occurred_at": event.occurred_at,
+        "recorded_at": event.recorded_at,
+        "turn_id": event.turn_id,
+        "is_partial": event.is_partial,
+    }

@@ -1,0 +1,231 @@
+"""`POST /v1/chat/completions`: a request becomes a turn, and the relay carries it out."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from gateway.auth import Principal
+from gateway.body import decoded, read_body
+from gateway.core import Gateway
+from gateway.identity import SESSION_CHARS_MAX, session_of
+from gateway.middleware import visit_of
+from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.relay import Turn
+from gateway.routing import Routing, Target
+from gateway.settings import Settings
+from gateway.upstream.protocol import Upstream, UpstreamRequest
+from gateway.wire import chat_completions
+from gateway.wire.chat_completions import ChatRequest, decode, encode, message_of
+from gateway.wire.headers import request_headers
+from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
+
+PATH = "/chat/completions"
+BUDGET = "x-library-budget-tokens"
+DESK = "x-library-desk-tokens"
+RECALL = "x-library-recall"
+EVENT_ID = "x-library-event-id"
+TOKENS_MAX = 10_000_000
+"""Larger than any window; a larger number is a slip."""
+_RECALLS: tuple[Recall, ...] = ("off", "thread", "project")
+TURN_ID_BYTES = 12
+
+
+class ChatCompletions:
+    """The ASGI app of the route."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        _, routing, relay = self._gateway.opened()
+        settings, visit = self._gateway.settings, visit_of(scope)
+        headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
+        body = await read_body(
+            receive, limit_bytes=settings.max_body_bytes, count=visit.stay.take_bytes
+        )
+        if "content-encoding" in headers:
+            body = await decoded(
+                body, headers["content-encoding"], limit_bytes=settings.max_body_bytes
+            )
+        request = decode(body)
+        target = routing.target(request.model, visit.principal)
+        turn = Turn(
+            request=self._turn_request(request, target, visit.principal, headers),
+            upstream=target.upstream,
+            is_stream=request.is_stream,
+            outgoing=_Outgoing(request, body, target, routing, visit.principal, scope),
+            message_of=message_of,
+        )
+        await relay.run(turn, receive, send)
+
+    def _turn_request(
+        self,
+        request: ChatRequest,
+        target: Target,
+        principal: Principal,
+        headers: Mapping[str, str],
+    ) -> TurnRequest:
+        session_id, identified_by = session_of(headers, request.fields)
+        return TurnRequest(
+            turn_id=secrets.token_hex(TURN_ID_BYTES),
+            collection=principal.collection,
+            session_id=session_id,
+            identified_by=identified_by,
+            model=request.model,
+            upstream=target.upstream.name,
+            messages=request.messages,
+            schemas=request.schemas,
+            reply_tokens=request.reply_tokens,
+            policy=policy(self._gateway.settings, target, principal, headers),
+            counter=self._gateway.counters.counter_for(
+                target.model.name,
+                tokenizer=target.model.tokenizer or None,
+                upstream=target.upstream.name,
+                upstream_count=target.upstream.count_tokens,
+            ),
+            dialect=chat_completions,
+            event_id=_event_id(headers),
+            is_stripped=request.is_stripped,
+        )
+
+
+class _Outgoing:
+    """Makes the upstream's request once it is decided what to send."""
+
+    __slots__ = ("_body", "_principal", "_request", "_routing", "_scope", "_target")
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        body: bytes,
+        target: Target,
+        routing: Routing,
+        principal: Principal,
+        scope: Scope,
+    ) -> None:
+        self._request = request
+        self._body = body
+        self._target = target
+        self._routing = routing
+        self._principal = principal
+        self._scope = scope
+
+    def __call__(self, prepared: PreparedTurn) -> UpstreamRequest:
+        return UpstreamRequest(
+            method="POST",
+            path=with_query(PATH, self._scope),
+            headers=upstream_headers(
+                self._scope, self._routing, self._target.upstream, self._principal, is_decoded=True
+            ),
+            body=self._outgoing_body(prepared),
+            is_stream=self._request.is_stream,
+        )
+
+    def _outgoing_body(self, prepared: PreparedTurn) -> bytes:
+        """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
+        request, name = self._request, self._target.model.name
+        if name != request.model:
+            request = replace(request, fields={**request.fields, "model": name})
+        elif prepared.plan is None:
+            return self._body
+        if prepared.plan is None:
+            return orjson.dumps(request.fields)
+        return encode(request, prepared.plan)
+
+
+def upstream_headers(
+    scope: Scope, routing: Routing, upstream: Upstream, principal: Principal, *, is_decoded: bool
+) -> dict[str, str]:
+    """Return the headers that go upstream, with the key that belongs there."""
+    has_own = any(name in _CREDENTIALS for name, _ in scope["headers"])
+    credentials = routing.credentials(upstream, principal, has_own=has_own)
+    dropped = credentials.dropped | _OF_ENCODING if is_decoded else credentials.dropped
+    return request_headers(scope["headers"], drop=dropped) | dict(credentials.added)
+
+
+_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key"})
+_OF_ENCODING = frozenset({"content-encoding"})
+
+
+def with_query(path: str, scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def policy(
+    settings: Settings, target: Target, principal: Principal, headers: Mapping[str, str]
+) -> Policy:
+    """Return what governs one request: header over key over model over setting.
+
+    Raises:
+        BadParameter: a header does not hold what it must.
+        ScopeForbidden: the key may not recall from so far.
+
+    """
+    model = target.model
+    budget = _tokens(headers, BUDGET, at_least=1)
+    if budget is None:
+        budget = principal.budget_tokens or model.budget_tokens or settings.budget_tokens
+    desk = _tokens(headers, DESK, at_least=0)
+    if desk is None:
+        desk = settings.desk_tokens if model.desk_tokens is None else model.desk_tokens
+        desk = min(desk, budget // 4) if budget < settings.budget_tokens else desk
+    protected = settings.protected_tokens
+    if budget < settings.budget_tokens:
+        protected = min(protected, budget // 8)
+    return Policy(
+        budget_tokens=budget,
+        protected_tokens=protected,
+        desk_tokens=desk,
+        window_tokens=model.window_tokens,
+        reply_reserve_tokens=(
+            settings.reply_reserve_tokens
+            if model.reply_reserve_tokens is None
+            else model.reply_reserve_tokens
+        ),
+        window_low_water=settings.window_low_water,
+        recall=_recall(settings, principal, headers),
+        minimum_relevance=settings.minimum_relevance,
+        is_observe=settings.observe,
+        is_strict_durability=settings.durability == "strict",
+        is_strict_freshness=settings.strict_freshness,
+        freshness_timeout_s=settings.freshness_timeout_s,
+        has_reasoning_of_old_turns=not target.strips_old_reasoning,
+    )
+
+
+def _recall(settings: Settings, principal: Principal, headers: Mapping[str, str]) -> Recall:
+    asked = headers.get(RECALL)
+    if asked is None:
+        is_project = settings.recall == "project" and "project" in principal.scopes
+        return "project" if is_project else "thread"
+    for recall in _RECALLS:
+        if asked == recall:
+            if recall != "off" and recall not in principal.scopes:
+                raise ScopeForbidden(f"recall from {recall}")
+            return recall
+    raise BadParameter(RECALL, "off, thread or project")
+
+
+def _tokens(headers: Mapping[str, str], name: str, *, at_least: int) -> int | None:
+    text = headers.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise BadParameter(name, "a whole number")
+    if not at_least <= int(text) <= TOKENS_MAX:
+        raise BadParameter(name, f"a number from {at_least} to {TOKENS_MAX}")
+    return int(text)
+
+
+def _event_id(headers: Mapping[str, str]) -> str | None:
+    event_id = headers.get(EVENT_ID)
+    if event_id is None:
+        return None
+    if not 0 < len(event_id) <= SESSION_CHARS_MAX or not event_id.isprintable():
+        raise BadParameter(EVENT_ID, f"1 to {SESSION_CHARS_MAX} printable characters")
+    return event_id

@@ -1,0 +1,229 @@
+"""The routes under /library: what was stored, found, decided, and how to let go of it.
+
+A key reaches its own collection only; the owner of the database file reaches all, which is how the
+command line works. Nothing here is cached and nothing here decides: every answer is the library's.
+"""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gateway.core import Gateway
+from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.routes.answers import (
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    body_fields,
+    collection_of,
+    event_fields,
+    flag,
+    json_response,
+    number,
+    principal_of,
+    text,
+)
+from governor.state import loaded
+from library.errors import UnknownRecord
+from library.library import Library
+from library.records import Path, SearchQuery
+
+ANYWHERE = 2**62
+"""A position behind every message: nothing is in a prompt already."""
+
+
+class LibraryRoutes:
+    """The endpoints, on one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def routes(self) -> list[Route]:
+        def route(path: str, endpoint: Any, method: str = "GET") -> Route:
+            return Route(f"/library{path}", endpoint, methods=[method])
+
+        return [
+            route("/status", self.status),
+            route("/turns", self.turns),
+            route("/turns/{turn}", self.turn),
+            route("/threads", self.threads),
+            route("/threads/{thread}", self.forget_thread, "DELETE"),
+            route("/threads/{thread}/events", self.events),
+            route("/threads/{thread}/desk", self.desk),
+            route("/collections/{collection}", self.forget_collection, "DELETE"),
+            route("/search", self.search),
+            route("/pins", self.pins),
+            route("/pins", self.pin, "POST"),
+            route("/pins/{event}", self.unpin, "DELETE"),
+            route("/outbox/retry", self.retry, "POST"),
+        ]
+
+    async def _asked(self, request: Request) -> tuple[Library, int | None]:
+        library, _, _ = self._gateway.opened()
+        return library, await collection_of(library, principal_of(request))
+
+    # -- reading ---------------------------------------------------------------------------------
+    async def status(self, request: Request) -> Response:
+        library, _, _ = self._gateway.opened()
+        return json_response(await library.status())
+
+    async def turns(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        reports = await library.store.turn_reports(
+            collection_id=collection_id,
+            thread_id=text(request, "thread"),
+            after=number(request, "after", default=0),
+            newest=number(request, "newest", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+        )
+        return json_response({"turns": reports})
+
+    async def turn(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        turn = request.path_params["turn"]
+        return json_response(await library.store.turn_report(turn, collection_id=collection_id))
+
+    async def threads(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        limit = number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX)
+        found = await library.store.threads(collection_id=collection_id, limit=limit)
+        return json_response({"threads": found})
+
+    async def events(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        found = await library.store.thread_events(
+            request.path_params["thread"],
+            collection_id=collection_id,
+            live_only=flag(request, "live_only"),
+            after=number(request, "after", default=0),
+            limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+        )
+        return json_response({"events": [event_fields(event) for event in found]})
+
+    async def desk(self, request: Request) -> Response:
+        """Return what lies on a thread's desk: each entry with its text and where it is from."""
+        library, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        state = loaded(await library.store.prompt_state(thread, collection_id=collection_id))
+        entries = state.desk if state is not None else ()
+        events = {
+            event.seq: event
+            for event in await library.store.events(
+                [entry.seq for entry in entries], collection_id=collection_id
+            )
+        }
+        laid = [
+            event_fields(events[entry.seq])
+            | {"text": events[entry.seq].text[entry.start : entry.stop], "part": entry.part}
+            for entry in entries
+            if entry.seq in events
+        ]
+        return json_response({"thread_id": thread, "desk": laid})
+
+    async def search(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        words = request.query_params.get("q", "").strip()
+        if not words:
+            raise BadParameter("q", "the words to search for")
+        thread = text(request, "thread")
+        thread_no = 0
+        path: Path = ()
+        if thread is not None:
+            thread_no, path, collection_id = await _place(library, thread, collection_id)
+        elif collection_id is None:
+            name = text(request, "collection") or principal_of(request).collection
+            collection_id = await library.store.collection_id(name)
+        result = await library.search(
+            SearchQuery(
+                collection_id=collection_id,
+                text=words,
+                scope="project" if thread is None else "thread",
+                thread_no=thread_no,
+                path=path,
+                before_position=ANYWHERE,
+                exclude_seqs=frozenset(),
+                limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+            )
+        )
+        hits = [
+            event_fields(hit.event)
+            | {
+                "text": hit.event.text[hit.passage.start : hit.passage.stop],
+                "score": hit.score,
+                "signals": dict(hit.signals),
+            }
+            for hit in result.hits
+        ]
+        return json_response(
+            {"hits": hits, "degraded": result.degraded, "indexed_seq": result.indexed_seq}
+        )
+
+    # -- pins ------------------------------------------------------------------------------------
+    async def pins(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        found = await library.store.pinned(
+            collection_id=collection_id, thread_id=text(request, "thread")
+        )
+        return json_response({"pins": [event_fields(event) for event in found]})
+
+    async def pin(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        fields = await body_fields(request)
+        event_id, everywhere = fields.get("event_id"), fields.get("everywhere", False)
+        if not isinstance(event_id, str) or not event_id:
+            raise BadParameter("event_id", "an event's id")
+        if not isinstance(everywhere, bool):
+            raise BadParameter("everywhere", "true or false")
+        event = await library.store.pin(
+            event_id, collection_id=collection_id, everywhere=everywhere
+        )
+        return json_response(event_fields(event))
+
+    async def unpin(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        event_id = request.path_params["event"]
+        if not await library.store.unpin(event_id, collection_id=collection_id):
+            raise UnknownRecord(kind="pin", name=event_id)
+        return json_response({"event_id": event_id})
+
+    # -- letting go, and trying again --------------------------------------------------------------
+    async def forget_thread(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        count = await library.forget_thread(thread, collection_id=collection_id)
+        return json_response({"thread_id": thread, "event_count": count})
+
+    async def forget_collection(self, request: Request) -> Response:
+        library, _, _ = self._gateway.opened()
+        principal, name = principal_of(request), request.path_params["collection"]
+        if not principal.is_owner and name != principal.collection:
+            raise ScopeForbidden("forget another collection")
+        count = await library.forget_collection(name)
+        return json_response({"collection": name, "event_count": count})
+
+    async def retry(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        if collection_id is not None and principal_of(request).is_keyed:
+            raise ScopeForbidden("retry the outbox, which all collections share")
+        seqs = (await body_fields(request)).get("seqs")
+        if seqs is not None and not (
+            isinstance(seqs, list) and all(isinstance(seq, int) for seq in seqs)
+        ):
+            raise BadParameter("seqs", "a list of sequence numbers")
+        return json_response({"retried_count": await library.retry_quarantined(seqs)})
+
+
+async def _place(library: Library, thread: str, collection_id: int | None) -> tuple[int, Path, int]:
+    """Return a thread's number, live path and collection.
+
+    Raises:
+        UnknownRecord: there is no such thread, or it is empty.
+
+    """
+    first = await library.store.thread_events(
+        thread, collection_id=collection_id, live_only=False, after=0, limit=1
+    )
+    if not first:
+        raise UnknownRecord(kind="thread", name=thread)
+    thread_no = first[0].thread_no
+    return thread_no, await library.store.live_path(thread_no), first[0].collection_id
