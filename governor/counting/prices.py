@@ -51,7 +51,7 @@ OPENAI = Template(
 """3 a message and 1 for its role, 1 a name, 3 for the reply; tools: 7 a function, 3 for its
 properties, 12 at the end. What a call costs beside its text is not published.
 Source: OpenAI cookbook, "How to count tokens with tiktoken": num_tokens_from_messages and
-num_tokens_for_tools for gpt-4o (10 a function for gpt-4)."""
+num_tokens_for_tools for gpt-4o (10 a function for gpt-4); 12 a call is our own margin."""
 
 CHAT = Template(
     name="chat",
@@ -64,13 +64,16 @@ CHAT = Template(
     schema_tokens=16,
     is_pasted=True,
 )
-"""A bound over public templates. A message: 5 in ChatML and Llama 3 (`<|start_header_id|>` role
-`<|end_header_id|>` blank line `<|eot_id|>`), 5 in Gemma, 4 in Phi and Mistral, 6-8 in "### Human:".
-A prompt: 3-8 for the reply's header and an empty `<think>`, 25 for the system text that Qwen 2.5
-and SmolLM 2 add, 36 for Llama 3.1's dates. A result inside `<tool_response>` with ordinary tokens:
-15. A call as `<tool_call>` with JSON inside: 16-22. Tools: Hermes and Qwen 110-130, Llama 3.1 95,
-llama.cpp's generic handler 60-200.
-Source: the chat_template of each model's tokenizer_config.json, counted with its tokenizer."""
+"""A bound over the common templates whose marks are single tokens of their tokenizer.
+
+A message: 5 in ChatML, Llama 3 and Gemma, fewer in Phi and Mistral, 6 in "### Instruction:".
+A prompt: the reply's header, and 20-26 for the default system text of Qwen 2.5 or the dates of
+Llama 3.1. A call in Hermes form (`<tool_call>` with JSON): 17 beside name and arguments; a result
+in `<tool_response>`: 13. Tools: 86 for Qwen's instructions, 51 for Llama 3.1's; the rest is room.
+A tokenizer that reads the marks as ordinary text takes up to 16 a message: that is not covered,
+and left to calibration.
+Source: those texts counted with quicktok's qwen3 and llama3 encodings, 2026-11-30; whole chats of
+SmolLM 2 under llama.cpp are held to it by tests/e2e/test_small_model_counting.py."""
 
 HARMONY = Template(
     name="harmony",
@@ -83,8 +86,8 @@ HARMONY = Template(
     schema_tokens=16,
     is_pasted=True,
 )
-"""gpt-oss: its template always writes a system message of about 100 tokens.
-Source: openai/harmony, docs/format.md."""
+"""gpt-oss: its template always writes a system message, 75 tokens with today's date and channels.
+Source: openai/harmony, docs/format.md, counted with o200k."""
 
 PART_TOKENS = 2
 """Each content part beyond the first: templates join them with a line break."""
@@ -202,10 +205,10 @@ class _Patches:
 
 
 class _AnyModel:
-    """The dearest of the open models: Qwen 2.5 VL's 28-pixel grid without its usual cap, Pixtral's
-    64 x 65 at any size, LLaVA-NeXT's 2,880, Llama 4's 16 tiles.
+    """A declared bound for all other models: Qwen 2.5 VL's 28-pixel grid up to its own maximum of
+    16,384, and never less than Pixtral's 64 x 65, which is above LLaVA-NeXT's 2,880.
 
-    Source: each model's preprocessor_config.json.
+    From the models' published pre-processing; not measured here.
     """
 
     def tokens(self, image: Image) -> int:

@@ -85,7 +85,7 @@ class TokenizerFile:
     direct_chars = 0
 
     def __init__(self, path: Path) -> None:
-        # Heavy: 20 MB and 60 ms; needed only where such a file is configured.
+        # Needed only where such a file is configured.
         from tokenizers import Tokenizer
 
         data = path.read_bytes()
