@@ -42,11 +42,18 @@ class Bench:
     governor: Governor
     counters: Counters
 
-    def prepare(self, body: dict[str, Any], policy: Policy, session: str | None) -> PreparedTurn:
+    def prepare(
+        self,
+        body: dict[str, Any],
+        policy: Policy,
+        session: str | None,
+        *,
+        collection: str = "test",
+    ) -> PreparedTurn:
         request = decode(json.dumps(body).encode())
         turn = TurnRequest(
             turn_id=uuid4().hex,
-            collection="test",
+            collection=collection,
             session_id=session,
             identified_by="test",
             model=MODEL,
@@ -252,9 +259,13 @@ def test_equal_stores_and_requests_give_equal_bytes(
     """Invariant 10. CASES G2 (bifrost#2347)."""
     session = uuid4().hex
     body = {"model": MODEL, "messages": messages[: requests_of(messages)[-1]]}
+    collection = uuid4().hex
     try:
-        first = bench.prepare(body, policy, session)
-        again = bench.prepare(body, policy, session)
+        first = bench.prepare(body, policy, session, collection=collection)
+        assert first.recorded is not None
+        bench.runner.run(bench.library.wait_indexed(first.recorded.thread_no, timeout_s=10))
+        first = bench.prepare(body, policy, session, collection=collection)
+        again = bench.prepare(body, policy, session, collection=collection)
     except BudgetTooSmall:
         return
     assert json.dumps(outbound(body, first)) == json.dumps(outbound(body, again))
