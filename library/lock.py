@@ -20,6 +20,9 @@ from library.errors import StoreOwned, UnsuitableFileSystem
 
 TOKEN_BYTES = 24
 
+LOCK_WAIT_S = 0.25
+"""Long enough for `read_owner` of another process, which holds the lock for a moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -72,7 +75,7 @@ class OwnerLock:
         self._database = database
         self._lock = _file_lock(database)
         try:
-            self._lock.acquire(timeout=0)
+            self._lock.acquire(timeout=LOCK_WAIT_S)
         except Timeout:
             holder = _read_note(database)
             raise StoreOwned(path=str(database), owner=str(holder or "another process")) from None

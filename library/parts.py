@@ -19,7 +19,7 @@ PARTS_MAX = 256
 """Of one message; further ones stay in its body."""
 
 MARK = "$part"
-MARK_BYTES = b'"$part"'
+MARK_JSON = '"$part"'
 """A body whose JSON does not hold this has neither a placeholder nor a wrapped object."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")

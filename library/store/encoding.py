@@ -15,7 +15,7 @@ import orjson
 
 from library.errors import StoreCorrupt
 from library.masking import mask, mask_body
-from library.parts import MARK_BYTES, PART_CHARACTERS_MIN, join, split
+from library.parts import MARK_JSON, PART_CHARACTERS_MIN, join, split
 from library.records import Event
 from library.store.statements import SQL
 
@@ -53,7 +53,7 @@ def generated_seq(identifier: str) -> int | None:
 class Encoded:
     """What is stored of a message."""
 
-    body: bytes
+    body: str
     text: str | None
     """None: `readable(body)` is the text."""
     parts: Mapping[bytes, str]
@@ -70,20 +70,20 @@ def encode(body: Mapping[str, Any], text: str, *, mask_secrets: bool) -> Encoded
     stored_text = None if readable(body) == text else text
     data = _dump(body)
     parts: Mapping[bytes, str] = {}
-    if len(data) >= PART_CHARACTERS_MIN or MARK_BYTES in data:
+    if len(data) >= PART_CHARACTERS_MIN or MARK_JSON in data:
         without = split(body)
         data, parts = _dump(without.body), without.parts
     return Encoded(data, stored_text, parts, is_masked)
 
 
-def _dump(value: Any) -> bytes:
+def _dump(value: Any) -> str:
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value).decode()
     except TypeError:  # Integers beyond 64 bits: legal JSON that orjson does not write.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(value, separators=(",", ":"))
 
 
-def _load(data: bytes) -> Any:
+def _load(data: str) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -101,7 +101,7 @@ def readable(body: Mapping[str, Any]) -> str | None:
     return None
 
 
-def decode_body(connection: sqlite3.Connection, seq: int, data: bytes) -> dict[str, Any]:
+def decode_body(connection: sqlite3.Connection, seq: int, data: str) -> dict[str, Any]:
     """Return a message as it was given.
 
     Raises:
@@ -109,7 +109,7 @@ def decode_body(connection: sqlite3.Connection, seq: int, data: bytes) -> dict[s
 
     """
     body = _load(data)
-    if MARK_BYTES not in data:
+    if MARK_JSON not in data:
         assert isinstance(body, dict)
         return body
     parts: dict[bytes, str] = dict(connection.execute(SQL["parts"], (seq,)))

@@ -47,7 +47,8 @@ CREATE TABLE event (
     role TEXT NOT NULL,
     digest BLOB NOT NULL,
     chain BLOB NOT NULL,
-    body BLOB NOT NULL,
+    -- JSON, as it was given but for its large parts.
+    body TEXT NOT NULL,
     -- NULL: the text can be read off the body.
     text TEXT,
     occurred_at INTEGER NOT NULL,
