@@ -18,9 +18,9 @@ multiple of o200k's count is none for Indonesian or Latin (2.1 times), for space
 
 Source: `words.txt` and the rates were measured on cl100k, o200k, p50k, r50k, Qwen 3, Llama 3,
 Llama 2 and Mistral v1 (SentencePiece with byte fallback), DeepSeek, Claude 2 and BERT's WordPiece,
-over 57 texts (2026-11-30): prose, 14 other languages, code, logs, base64, random letters, runs. None
-took more. The bound is 1.45 times o200k's count for English prose, 2.3 for answers full of markup,
-2.7 for source code, 5 for Chinese; calibration.py wins part of that back.
+over 60 texts (2026-11-30): prose, 15 other languages, code, logs, base64, random letters, runs.
+None took more. The bound is 1.45 times o200k's count for English prose, 2.3 for answers full of
+markup, 2.7 for source code, 5 for Chinese; calibration.py wins part of that back.
 """
 
 from functools import cache

@@ -4,8 +4,8 @@ Clients re-send whole transcripts, so nearly every text of a request was counted
 key is Python's own 64-bit keyed hash of the text, with its length and the tokenizer: a hit costs
 0.3 us + 0.25 us a KiB, where o200k takes 5 us a KiB and a blake2b digest 1.5-2.5 (measured, 2
 cores, Python 3.11). The texts themselves are not kept: 2,000 messages of 2 KiB would be 4 MB of
-keys, here they are 320 KB. Two texts of one length would have to share a keyed 64-bit hash to be mixed
-up: less than once in 10**9 full caches.
+keys, here they are 320 KB. Two texts of one length would have to share a keyed 64-bit hash to be
+mixed up: less than once in 10**9 full caches.
 
 Eviction is by generation: a hit in the old half moves to the young one, and when the young one is
 full the old one is dropped. That keeps what is used like an LRU, and a hit costs one look-up.
