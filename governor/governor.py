@@ -8,32 +8,27 @@ requests.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from governor.budget import allowed_tokens
 from governor.counting import Counters, MessageCounter
-from governor.desk import swaps
 from governor.errors import BudgetTooSmall, MalformedTranscript
 from governor.layout import Layout
 from governor.message import Message
-from governor.paging import Paged, Paging, Placed
-from governor.report import Stopwatch, dumped_report
+from governor.paging import Paged, Paging
+from governor.recording import Placed, Recorder, stored_reply
+from governor.report import Stopwatch, dumped_report, fill, new_report
 from governor.state import PromptState, dumped, loaded, prefix_share, traced
 from governor.transcript import Transcript, read
 from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
-from library.errors import StoreCorrupt, StoreUnavailable
 from library.library import Library
-from library.records import IncomingMessage, IncomingTurn, RecordedTurn, Reply, TurnState
+from library.records import RecordedTurn, TurnState
 
 OFF_LOOP_CHARS = 256_000
 """Counting more than this for the first time takes several milliseconds: done in a thread."""
 CALIBRATIONS = "calibrations"
 """Under this key the store keeps what was learned about token counts."""
-HISTORY_EVENTS_MAX = 2_000
-"""Stored messages read back for a client that sends only its newest one."""
-TOKENS_A_MESSAGE_MIN = 8
-"""No message costs less, so a budget bounds how many can be needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +44,7 @@ class Governor:
 
     def __init__(self, library: Library, clock: Clock, counters: Counters) -> None:
         self._library = library
+        self._recorder = Recorder(library, clock.now)
         self._clock = clock
         self._counters = counters
 
@@ -71,8 +67,8 @@ class Governor:
         if not request.messages:
             raise MalformedTranscript(0, "there is no message")
         watch = Stopwatch(self._clock.monotonic_s)
-        report = self._new_report(request)
-        recorded = await self._record(request, report)
+        report = new_report(request, started_at=self._clock.now())
+        recorded = await self._recorder.record(request, report)
         watch.lap("record")
         try:
             prepared = await self._decide(request, recorded, report, watch)
@@ -103,7 +99,7 @@ class Governor:
             await self._library.finish_turn(
                 turn.turn_id,
                 state=outcome.state,
-                replies=[_reply(message, outcome) for message in outcome.replies],
+                replies=[stored_reply(message, outcome) for message in outcome.replies],
                 report=dumped_report(report),
                 prompt_state=turn.prompt_state,
                 ended_at=self._clock.now(),
@@ -131,41 +127,6 @@ class Governor:
         ):
             await self._library.store.set_meta(CALIBRATIONS, self._counters.calibrations())
 
-    # -- record --------------------------------------------------------------------------------
-    async def _record(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
-        """Store the request's messages; None when that fails and durability is relaxed."""
-        spoken = [message for message in request.messages if message.role != "system"]
-        if not spoken:
-            return None
-        incoming = [_incoming(message) for message in spoken[:-1]]
-        incoming.append(_incoming(spoken[-1], event_id=request.event_id))
-        try:
-            recorded = await self._library.record_turn(
-                IncomingTurn(
-                    turn_id=request.turn_id,
-                    collection=request.collection,
-                    session_id=request.session_id,
-                    messages=incoming,
-                    system_texts=tuple(
-                        message.text for message in request.messages if message.role == "system"
-                    ),
-                    model=request.model,
-                    upstream=request.upstream,
-                    received_at=self._clock.now(),
-                )
-            )
-        except (StoreUnavailable, StoreCorrupt):
-            if request.policy.is_strict_durability:
-                raise
-            report.degraded.append("unrecorded")
-            return None
-        report.thread_id = recorded.thread_id
-        report.branch_id = recorded.path[-1].branch_id if recorded.path else 0
-        report.matched_by = recorded.matched_by
-        report.has_forked = recorded.has_forked
-        report.events_new = recorded.new_count
-        return recorded
-
     # -- decide --------------------------------------------------------------------------------
     async def _decide(
         self,
@@ -174,13 +135,16 @@ class Governor:
         report: SwapReport,
         watch: Stopwatch,
     ) -> PreparedTurn:
-        messages, places, has_history = await self._with_history(request, recorded)
+        messages, places, has_history = await self._recorder.with_history(request, recorded)
         transcript = read(messages)
         layout = await self._layout(request, transcript)
         report.client_tokens = layout.total_tokens()
+        if request.counter.degraded:
+            report.degraded.append(request.counter.degraded)
         watch.lap("count")
         state = loaded(recorded.prompt_state) if recorded is not None else None
         paging = self._paging(request, recorded, layout, places, state)
+        report.budget_tokens = paging.budget_tokens
         if not layout.transcript.units:
             paged = None
             layout.left_tokens(paging.budget_tokens)
@@ -189,11 +153,10 @@ class Governor:
             paged = await paging.paged()
         watch.lap("page")
         plan = layout_plan(layout, paged)
-        self._fill(report, request, layout, paging, paged, state)
+        fill(report, layout, paged, desk_before=state.desk_ids if state else ())
         is_as_it_came = not (
             has_history or request.is_stripped or transcript.repairs or _is_changed(plan, messages)
         )
-        report.is_paged = paged is not None and paged.window.start > 0
         return PreparedTurn(
             turn_id=request.turn_id,
             recorded=recorded,
@@ -202,32 +165,6 @@ class Governor:
             prompt_state=self._next_state(request, layout, paging, paged, plan, report, state),
             counter=request.counter,
         )
-
-    async def _with_history(
-        self, request: TurnRequest, recorded: RecordedTurn | None
-    ) -> tuple[list[Message], list[Placed | None], bool]:
-        """Return the transcript with each message's place, and whether stored messages were put
-        in front of it because the client sends only its newest."""
-        places: list[Placed | None] = []
-        known = (
-            iter(zip(recorded.event_seqs, recorded.positions, strict=True))
-            if recorded is not None
-            else iter(())
-        )
-        for message in request.messages:
-            place = None if message.role == "system" else next(known, None)
-            places.append(None if place is None else Placed(*place))
-        messages = list(request.messages)
-        if recorded is None or recorded.matched_by != "newest-only":
-            return messages, places, False
-        first = next((at for at, place in enumerate(places) if place is not None), len(messages))
-        limit = min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN)
-        events = await self._library.store.path_events(
-            recorded.path, before_position=recorded.positions[0], limit=limit
-        )
-        messages[first:first] = [request.dialect.message_of(event.body) for event in events]
-        places[first:first] = [Placed(event.seq, event.position) for event in events]
-        return messages, places, bool(events)
 
     async def _layout(self, request: TurnRequest, transcript: Transcript) -> Layout:
         """Return the priced transcript; everything is counted when this returns."""
@@ -286,51 +223,6 @@ class Governor:
         if not await self._library.wait_indexed(recorded.thread_no, timeout_s=timeout_s):
             report.degraded.append("index-behind")
 
-    # -- report and state ----------------------------------------------------------------------
-    def _new_report(self, request: TurnRequest) -> SwapReport:
-        return SwapReport(
-            turn_id=request.turn_id,
-            collection=request.collection,
-            identified_by=request.identified_by,
-            model=request.model,
-            upstream=request.upstream,
-            tokenizer=request.counter.identity,
-            is_exact=request.counter.is_exact,
-            is_observe=request.policy.is_observe,
-            messages_in=len(request.messages),
-            started_at=self._clock.now().astimezone(UTC).isoformat(timespec="milliseconds"),
-        )
-
-    def _fill(
-        self,
-        report: SwapReport,
-        request: TurnRequest,
-        layout: Layout,
-        paging: Paging,
-        paged: Paged | None,
-        state: PromptState | None,
-    ) -> None:
-        report.budget_tokens = paging.budget_tokens
-        report.repaired = list(layout.transcript.repairs)
-        if request.counter.degraded:
-            report.degraded.append(request.counter.degraded)
-        if request.counter.degraded:
-            report.degraded.append(request.counter.degraded)
-        if paged is None:
-            report.prompt_tokens = layout.total_tokens()
-            report.messages_out = len(layout.transcript.messages)
-            return
-        report.prompt_tokens = paged.prompt.tokens
-        report.messages_out = len(paged.prompt.plan)
-        report.parts = paged.parts
-        report.paged_out_count = paged.paged_out_count
-        report.pinned = [event.id for event in paged.pinned]
-        report.pins_left_out = [event.id for event in paged.pins_left_out]
-        report.shortened = list(paged.shortened)
-        report.degraded.extend(paged.degraded)
-        for name, value in swaps(paged.desk, state.desk_ids if state else ()).items():
-            setattr(report, name, value)
-
     def _next_state(
         self,
         request: TurnRequest,
@@ -385,22 +277,3 @@ def _is_changed(plan: Sequence[PlannedMessage], messages: Sequence[Message]) -> 
 def _tokens(usage: dict[str, Any] | None, key: str) -> int | None:
     found = usage.get(key) if usage else None
     return found if isinstance(found, int) and found > 0 else None
-
-
-def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:
-    return IncomingMessage(
-        role=message.role,
-        digest=message.digest,
-        body=message.raw,
-        text=message.text,
-        event_id=event_id,
-    )
-
-
-def _reply(message: Message, outcome: Outcome) -> Reply:
-    return Reply(
-        digest=message.digest,
-        body=message.raw,
-        text=message.text,
-        is_partial=outcome.is_partial,
-    )

@@ -13,10 +13,12 @@ from governor.budget import Rooms, rooms
 from governor.desk import Desk, laid_again, lay_out, record_of
 from governor.layout import Layout, Prompt
 from governor.packing import Candidate, pack
+from governor.recording import Placed
 from governor.rendering import PINNED_TAG, rendered_block, rendered_record
 from governor.ring import Window, place_window
 from governor.state import PromptState
 from governor.turn import Policy
+from library.errors import StoreUnavailable
 from library.library import Library
 from library.records import Event, RecordedTurn, SearchQuery
 
@@ -30,15 +32,6 @@ HITS_MAX = 120
 
 PINNED_FRAME = rendered_block(PINNED_TAG, ["x"])
 """An almost empty block, to price the frame."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Where one message of the transcript stands in the store."""
-
-    seq: int
-    position: int
-    """On the live path; -1: beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +191,11 @@ class Paging:
         frozen = await self._frozen_desk(window)
         if frozen is not None:
             return frozen, ()
-        found = await self.library.search(self._query(self.recorded, window, units, pinned))
+        try:
+            found = await self.library.search(self._query(self.recorded, window, units, pinned))
+        except StoreUnavailable:
+            # The request is recorded; it can go out without the past, and says so.
+            return Desk(), ("recall",)
         desk = lay_out(
             found.hits,
             count=self._count,

@@ -1,10 +1,14 @@
 """The swap report as one line of JSON, and the stopwatch that fills its milliseconds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import orjson
 
-from governor.turn import SwapReport
+from governor.desk import swaps
+from governor.layout import Layout
+from governor.paging import Paged
+from governor.turn import SwapReport, TurnRequest
 
 
 class Stopwatch:
@@ -25,3 +29,41 @@ class Stopwatch:
 def dumped_report(report: SwapReport) -> bytes:
     """Return the report as one line of JSON, without a line break."""
     return orjson.dumps(report)
+
+
+def new_report(request: TurnRequest, *, started_at: datetime) -> SwapReport:
+    """Return what can be told of a request before anything is decided."""
+    return SwapReport(
+        turn_id=request.turn_id,
+        collection=request.collection,
+        identified_by=request.identified_by,
+        model=request.model,
+        upstream=request.upstream,
+        tokenizer=request.counter.identity,
+        is_exact=request.counter.is_exact,
+        is_observe=request.policy.is_observe,
+        messages_in=len(request.messages),
+        started_at=started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
+    )
+
+
+def fill(
+    report: SwapReport, layout: Layout, paged: Paged | None, *, desk_before: Sequence[str]
+) -> None:
+    """Tell what was decided; `paged` is None for a transcript of system text alone."""
+    report.repaired = list(layout.transcript.repairs)
+    if paged is None:
+        report.prompt_tokens = layout.total_tokens()
+        report.messages_out = len(layout.transcript.messages)
+        return
+    report.is_paged = paged.window.start > 0
+    report.prompt_tokens = paged.prompt.tokens
+    report.messages_out = len(paged.prompt.plan)
+    report.parts = paged.parts
+    report.paged_out_count = paged.paged_out_count
+    report.pinned = [event.id for event in paged.pinned]
+    report.pins_left_out = [event.id for event in paged.pins_left_out]
+    report.shortened = list(paged.shortened)
+    report.degraded.extend(paged.degraded)
+    for name, value in swaps(paged.desk, desk_before).items():
+        setattr(report, name, value)

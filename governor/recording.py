@@ -1,0 +1,114 @@
+"""Into the store and back: a request's messages, a reply, and the past of a client that sends
+only its newest message."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from governor.message import Message
+from governor.turn import Outcome, SwapReport, TurnRequest
+from library.errors import StoreCorrupt, StoreUnavailable
+from library.library import Library
+from library.records import IncomingMessage, IncomingTurn, RecordedTurn, Reply
+
+HISTORY_EVENTS_MAX = 2_000
+"""Stored messages read back for a client that sends only its newest one."""
+TOKENS_A_MESSAGE_MIN = 8
+"""No message costs less, so a budget bounds how many can be needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where one message of a transcript stands in the store."""
+
+    seq: int
+    position: int
+    """On the live path; -1: beside it."""
+
+
+class Recorder:
+    """Stores what came in."""
+
+    def __init__(self, library: Library, now: Callable[[], datetime]) -> None:
+        self._library = library
+        self._now = now
+
+    async def record(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
+        """Store the request's messages; None when that fails and durability is relaxed."""
+        spoken = [message for message in request.messages if message.role != "system"]
+        if not spoken:
+            return None
+        incoming = [_incoming(message) for message in spoken[:-1]]
+        incoming.append(_incoming(spoken[-1], event_id=request.event_id))
+        try:
+            recorded = await self._library.record_turn(
+                IncomingTurn(
+                    turn_id=request.turn_id,
+                    collection=request.collection,
+                    session_id=request.session_id,
+                    messages=incoming,
+                    system_texts=tuple(
+                        message.text for message in request.messages if message.role == "system"
+                    ),
+                    model=request.model,
+                    upstream=request.upstream,
+                    received_at=self._now(),
+                )
+            )
+        except (StoreUnavailable, StoreCorrupt):
+            if request.policy.is_strict_durability:
+                raise
+            report.degraded.append("unrecorded")
+            return None
+        report.thread_id = recorded.thread_id
+        report.branch_id = recorded.path[-1].branch_id if recorded.path else 0
+        report.matched_by = recorded.matched_by
+        report.has_forked = recorded.has_forked
+        report.events_new = recorded.new_count
+        return recorded
+
+    async def with_history(
+        self, request: TurnRequest, recorded: RecordedTurn | None
+    ) -> tuple[list[Message], list[Placed | None], bool]:
+        """Return the transcript with each message's place, and whether stored messages were put
+        in front of it because the client sends only its newest."""
+        places: list[Placed | None] = []
+        known = (
+            iter(zip(recorded.event_seqs, recorded.positions, strict=True))
+            if recorded is not None
+            else iter(())
+        )
+        for message in request.messages:
+            place = None if message.role == "system" else next(known, None)
+            places.append(None if place is None else Placed(*place))
+        messages = list(request.messages)
+        if recorded is None or recorded.matched_by != "newest-only":
+            return messages, places, False
+        first = next((at for at, place in enumerate(places) if place is not None), len(messages))
+        limit = min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN)
+        events = await self._library.store.path_events(
+            recorded.path, before_position=recorded.positions[0], limit=limit
+        )
+        messages[first:first] = [request.dialect.message_of(event.body) for event in events]
+        places[first:first] = [Placed(event.seq, event.position) for event in events]
+        return messages, places, bool(events)
+
+
+def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:
+    return IncomingMessage(
+        role=message.role,
+        digest=message.digest,
+        body=message.raw,
+        text=message.text,
+        event_id=event_id,
+    )
+
+
+def stored_reply(message: Message, outcome: Outcome) -> Reply:
+    """Return one choice of an answer as it is stored."""
+    return Reply(
+        digest=message.digest,
+        body=message.raw,
+        text=message.text,
+        is_partial=outcome.is_partial,
+    )
