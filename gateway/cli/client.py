@@ -17,6 +17,7 @@ import httpx
 from msgspec import structs
 
 from gateway.app import build_app
+from gateway.auth import KeysFileUnusable
 from gateway.cli.options import Problem, Unusable
 from gateway.settings import Settings
 from library.errors import LibraryError
@@ -104,7 +105,7 @@ async def _inside(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
                 owner, "http://127.0.0.1", transport=httpx.ASGITransport(app)
             ) as http:
                 yield http
-    except LibraryError as error:
+    except (LibraryError, KeysFileUnusable) as error:
         raise Unusable(str(error)) from error
 
 

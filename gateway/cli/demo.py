@@ -32,7 +32,8 @@ WINDOW_TOKENS = 8_192
 BUDGET_TOKENS = 4_000
 MODEL = "offline"
 ANSWER_TIMEOUT_S = 30.0
-SAID_CELLS = 32
+SAID_CELLS = 23
+"""What 80 columns leave."""
 
 FACTS = (
     "My sister Ingrid keeps the boathouse key under the blue flowerpot.",
@@ -160,13 +161,14 @@ async def talk(folder: Path) -> tuple[list[Turn], dict[str, Any]]:
         path = f"/library/threads/{report['thread_id']}/events"
         events = (await gateway.get(path, params={"limit": 1_000})).json()["events"]
     names = {event["id"]: f"message {event['position']}" for event in events}
-    return turns, timeless(turns[-1].report, names)
+    return turns, timeless(turns[-1], names)
 
 
-def timeless(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """Return a report without what differs from run to run; events are named by `names`."""
-    shown = {**report, "turn_id": "", "thread_id": "", "started_at": "", "steps_ms": {}}
-    shown["upstream"] = ""
+def timeless(turn: Turn, names: dict[str, str]) -> dict[str, Any]:
+    """Return a turn's report without what differs from run to run; `names` names the events."""
+    report = turn.report
+    shown = {**report, "turn_id": turn.number, "thread_id": "demo", "upstream": ""}
+    shown |= {"started_at": "", "steps_ms": {}}
     for part in ("swapped_out", "retained", "pinned", "pins_left_out", "shortened"):
         shown[part] = [names[event_id] for event_id in report[part]]
     shown["swapped_in"] = [{**row, "id": names[row["id"]]} for row in report["swapped_in"]]

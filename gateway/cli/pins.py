@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gateway.cli.client import LibraryClient, ask, segment
-from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
 from gateway.cli.tables import one_line, print_table
 
 TEXT_CELLS = 120
@@ -63,7 +63,7 @@ def forget(
     settings = loaded_settings(config=config, db=db).settings
     what = f"thread {thread}" if thread else f"collection {collection}"
     path = f"/threads/{segment(thread)}" if thread else f"/collections/{segment(collection or '')}"
-    if not is_sure:
-        click.confirm(f"Delete {what} for good?", abort=True)
+    if not is_sure and not click.confirm(f"Delete {what} for good?"):
+        raise Problem("nothing was deleted")
     found = ask(settings, lambda library: library.delete(path))
     click.echo(f"forgot {what}: {found['event_count']} events")

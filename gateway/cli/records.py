@@ -73,7 +73,7 @@ def events(
             f"/threads/{segment(thread)}/events",
             after=after,
             limit=limit,
-            live="false" if branches else None,
+            live_only="false" if branches else "true",
         )
 
     found = ask(settings, work)["events"]

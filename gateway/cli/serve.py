@@ -8,6 +8,7 @@ import sys
 import click
 
 from gateway.app import build_app
+from gateway.auth import KeysFileUnusable
 from gateway.cli.options import (
     SETTINGS_HELP,
     Mistake,
@@ -42,7 +43,7 @@ def serve(config: str | None, **flags: object) -> None:
             grace_s=settings.shutdown_grace_s,
             on_ready=lambda: click.echo("\n".join(banner(chosen, base_url))),
         )
-    except LibraryError as error:
+    except (LibraryError, KeysFileUnusable) as error:
         raise Unusable(str(error)) from error
     finally:
         listener.close()
@@ -73,7 +74,7 @@ def banner(chosen: Chosen, base_url: str) -> list[str]:
         base_url,
         f"database  {settings.db}",
         f"upstream  {without_credentials(where)}{reason}",
-        f"budget    {settings.budget_tokens} tokens a request{mode}",
+        f"budget    {settings.budget_tokens:,} tokens a request{mode}",
         *_to_paste(chosen, base_url, is_powershell=sys.platform == "win32"),
     ]
 

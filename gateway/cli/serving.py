@@ -43,6 +43,7 @@ def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) ->
             lifespan="off",  # Ours is entered by `run`, where its errors can be told to the user.
             access_log=False,
             log_config=None,
+            log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=grace_s,  # type: ignore[arg-type]  # only awaited on
             timeout_keep_alive=75,  # Longer than the clients' pools keep a connection.
@@ -51,16 +52,9 @@ def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) ->
     )
 
 
-async def serve(
-    app: Starlette, listener: socket.socket, *, grace_s: float, on_ready: Callable[[], None]
+async def _serve(
+    server: Server, app: Starlette, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    """Serve until a signal, then let exchanges end within `grace_s`, cut the rest, and close.
-
-    Raises:
-        LibraryError: the database cannot be used.
-
-    """
-    server = server_for(app, grace_s=grace_s)
     async with app.router.lifespan_context(app):
         listener.listen(BACKLOG_CONNECTIONS)
         on_ready()  # From here on a connection waits in the backlog, and is not refused.
@@ -72,17 +66,23 @@ async def serve(
 def run(
     app: Starlette, listener: socket.socket, *, grace_s: float, on_ready: Callable[[], None]
 ) -> None:
-    """Run `serve` on the fastest event loop there is here."""
-    loop_factory = uvicorn.Config(app).get_loop_factory()
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(serve(app, listener, grace_s=grace_s, on_ready=on_ready))
+    """Serve until a signal, then let exchanges end within `grace_s`, cut the rest, and close.
+
+    Raises:
+        LibraryError: the database cannot be used.
+        KeysFileUnusable: the keys file cannot be read.
+
+    """
+    server = server_for(app, grace_s=grace_s)
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_serve(server, app, listener, on_ready))
 
 
 @asynccontextmanager
 async def background(app: Starlette, listener: socket.socket) -> AsyncIterator[str]:
     """Serve within the block, without taking signals; yield the origin, `http://host:port`."""
     host, port = listener.getsockname()[:2]
-    server = server_for(app, grace_s=0, takes_signals=False)
+    server = server_for(app, grace_s=1, takes_signals=False)
     async with app.router.lifespan_context(app), asyncio.TaskGroup() as tasks:
         listener.listen(BACKLOG_CONNECTIONS)
         tasks.create_task(server.serve(sockets=[listener]))

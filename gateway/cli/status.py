@@ -1,6 +1,8 @@
 """`library-of-context status`: what the library holds, and what it still owes."""
 
 import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 
@@ -20,15 +22,26 @@ def status(db: str | None, config: str | None, is_json: bool) -> None:
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
-    simple = {name: value for name, value in found.items() if not isinstance(value, dict | list)}
-    tables = {name: value for name, value in found.items() if isinstance(value, dict)}
-    rows = [(name, _text(value)) for name, value in simple.items()]
-    for name, table in tables.items():
-        rows += [(f"{name}.{inner}", _text(value)) for inner, value in table.items()]
-    print_table(("what", "value"), rows)
+    print_table(("what", "value"), _rows(found))
+    if stuck := found.get("quarantined"):
+        click.echo()
+        columns = ("event", "attempts", "error")
+        print_table(
+            columns,
+            [
+                [str(row.get("event_id")), str(row.get("attempts")), str(row.get("error"))]
+                for row in stuck
+            ],
+            right=("attempts",),
+        )
 
 
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return f"{len(value)}" if value else "none"
-    return "-" if value is None else str(value)
+def _rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield every value; of a list, how many there are."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{inner}", text) for inner, text in _rows(value))
+        elif isinstance(value, list):
+            yield name, str(len(value))
+        else:
+            yield name, "-" if value is None else str(value)

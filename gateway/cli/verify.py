@@ -1,0 +1,56 @@
+"""`library-of-context verify`: is what is stored still what was said."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.cli.options import (
+    Problem,
+    Unusable,
+    config_option,
+    db_option,
+    json_option,
+    loaded_settings,
+)
+from gateway.wire.chat_completions import message_of
+from library.errors import LibraryError
+from library.verify import verify as verified
+
+
+@click.command()
+@db_option
+@config_option
+@json_option
+@click.pass_context
+def verify(context: click.Context, /, db: str | None, config: str | None, is_json: bool) -> None:
+    """Recompute every digest and chain, and check the indexes against the events.
+
+    Prints OK, or the first break and its kind, and ends with code 1 then. Reads only, beside a
+    running gateway.
+    """
+    database = Path(loaded_settings(config=config, db=db).settings.db)
+    if not database.exists():
+        raise Problem(f"there is no database {database}")
+    try:
+        found = verified(database, identify=_digest)
+    except LibraryError as error:
+        raise Unusable(str(error)) from error
+    if is_json:
+        click.echo(json.dumps(asdict(found), indent=2))
+    elif found.first_break is None:
+        counted = ", ".join(f"{check.name} {check.count:,}" for check in found.checks)
+        click.echo(f"OK: {counted}")
+    else:
+        broken = found.first_break
+        click.echo(f"BROKEN: {broken.kind}, {broken.where}: {broken.detail}")
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    context.exit(1 if found.first_break else 0)
+
+
+def _digest(body: Mapping[str, Any]) -> bytes:
+    return message_of(body).digest
