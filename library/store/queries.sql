@@ -365,3 +365,70 @@ SELECT seq, spans, embedder, vectors FROM indexed WHERE seq > ? ORDER BY seq LIM
 -- name: vectors
 SELECT seq, spans, vectors FROM indexed
 WHERE collection_id = ? AND embedder = ? AND seq > ? ORDER BY seq
+
+-- ---- verification ---------------------------------------------------------------------------
+
+-- References that no foreign key holds: (where, what is wrong).
+-- name: verify_references
+SELECT 'thread ' || t.id, 'its live head is missing' FROM thread AS t
+WHERE t.head_branch IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM event AS e JOIN branch AS b ON b.id = e.branch_id
+    WHERE e.branch_id = t.head_branch AND e.position = t.head_position AND b.thread_no = t.no
+)
+UNION ALL
+SELECT 'event e' || e.seq, 'its thread is missing or of another collection' FROM event AS e
+WHERE NOT EXISTS (
+    SELECT 1 FROM thread AS t WHERE t.no = e.thread_no AND t.collection_id = e.collection_id
+)
+UNION ALL
+SELECT 'turn ' || u.id, 'its thread is missing' FROM turn AS u
+WHERE NOT EXISTS (SELECT 1 FROM thread AS t WHERE t.no = u.thread_no)
+UNION ALL
+SELECT 'turn ' || u.id, 'its newest message is missing' FROM turn AS u
+WHERE u.head_seq IS NOT NULL AND NOT EXISTS (SELECT 1 FROM event WHERE seq = u.head_seq)
+UNION ALL
+SELECT 'turn ' || u.id, 'a reply of it is missing' FROM turn AS u, json_each(u.reply_seqs) AS r
+WHERE NOT EXISTS (SELECT 1 FROM event WHERE seq = r.value)
+UNION ALL
+SELECT 'report ' || r.number, 'its turn is missing' FROM report AS r
+WHERE NOT EXISTS (SELECT 1 FROM turn AS u WHERE u.no = r.turn_no)
+UNION ALL
+SELECT 'turn ' || u.id, 'its system text is missing' FROM turn AS u
+WHERE u.system_digest IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM system_text AS s
+    WHERE s.collection_id = u.collection_id AND s.digest = u.system_digest
+)
+
+-- name: verify_thread_count
+SELECT count(*) FROM thread
+
+-- name: verify_bodies
+SELECT seq, given_id, body, digest, is_masked FROM event ORDER BY seq
+
+-- A branch is forked off an older one, so parents come first.
+-- name: verify_branches
+SELECT id, thread_no, parent_id, fork_position FROM branch ORDER BY id
+
+-- name: verify_branch
+SELECT seq, given_id, position, digest, chain, thread_no FROM event
+WHERE branch_id = ? ORDER BY position
+
+-- name: verify_fork
+SELECT e.chain FROM branch AS b
+JOIN branch AS p ON p.id = b.parent_id AND p.thread_no = b.thread_no AND p.id < b.id
+JOIN event AS e ON e.branch_id = p.id AND e.position = b.fork_position
+WHERE b.id = ?
+
+-- name: verify_neither
+SELECT seq, given_id FROM event
+WHERE seq NOT IN (SELECT seq FROM outbox) AND seq NOT IN (SELECT seq FROM indexed)
+
+-- name: verify_indexed
+SELECT i.seq, e.given_id, i.spans, i.vectors, e.text, e.body
+FROM indexed AS i JOIN event AS e ON e.seq = i.seq ORDER BY i.seq
+
+-- name: verify_spans
+SELECT seq, spans FROM indexed ORDER BY seq
+
+-- name: verify_indexed_count
+SELECT count(*) FROM indexed

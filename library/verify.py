@@ -1,0 +1,219 @@
+"""Check a database from outside: every digest and chain computed again, every index against events.
+
+It opens the file read-only, beside a running owner, and reads one snapshot. It uses none of the
+store's reading code, since it must not trust what it checks. The first break ends it: what comes
+after a broken chain says nothing.
+
+The governor knows what makes a message's identity, and search knows its index; both are handed in.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from library.chain import ROOT, extend
+from library.errors import LibraryError
+from library.parts import MARK_JSON
+from library.store.connection import mapped
+from library.store.encoding import decode_body, event_id, readable
+from library.store.statements import SQL
+
+Identify = Callable[[Mapping[str, Any]], bytes]
+"""Returns a message's digest, as the governor computes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at and found right."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The first thing that is wrong."""
+
+    kind: str
+    """`file`, `reference`, `digest`, `part`, `chain`, `position`, `outbox`, `passage`, `vector`, or
+    what the index's own check says."""
+    where: str
+    """An event's id, or a table."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of it."""
+
+    checks: tuple[Check, ...]
+    """Those that passed, in order."""
+    first_break: Break | None
+    notes: tuple[str, ...]
+    """What could not be checked, and why."""
+
+
+CheckIndex = Callable[[Iterator[tuple[int, int]]], Break | None]
+"""Checks a derived index against (seq, passage count) of every indexed event, in order of seq."""
+
+
+class _Broken(Exception):
+    def __init__(self, kind: str, where: str, detail: str) -> None:
+        super().__init__(detail)
+        self.found = Break(kind, where, detail)
+
+
+def verify(
+    path: Path, *, identify: Identify, check_index: CheckIndex | None = None
+) -> Verification:
+    """Check the whole database; blocks, and takes time linear in it.
+
+    Raises:
+        StoreUnavailable: it cannot be opened, or not read for now.
+
+    """
+    with mapped(), closing(_connect(path)) as connection:
+        connection.execute("BEGIN")
+        return _Verifier(connection, identify, check_index).run()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    connection.isolation_level = None
+    return connection
+
+
+class _Verifier:
+    def __init__(
+        self, connection: sqlite3.Connection, identify: Identify, check_index: CheckIndex | None
+    ) -> None:
+        self._connection = connection
+        self._identify = identify
+        self._check_index = check_index
+        self._masked_count = 0
+
+    def run(self) -> Verification:
+        steps: list[tuple[str, Callable[[], int]]] = [
+            ("file", self._file),
+            ("references", self._references),
+            ("digests", self._digests),
+            ("chains", self._chains),
+            ("passages", self._passages),
+        ]
+        if self._check_index is not None:
+            steps.append(("lexical index", self._lexical))
+        passed: list[Check] = []
+        first_break: Break | None = None
+        for name, step in steps:
+            try:
+                passed.append(Check(name, step()))
+            except _Broken as broken:
+                first_break = broken.found
+                break
+            except sqlite3.DatabaseError as error:
+                first_break = Break("file", name, str(error))
+                break
+        notes = [f"{self._masked_count} messages are masked: their digests cannot be computed"]
+        return Verification(tuple(passed), first_break, tuple(notes if self._masked_count else ()))
+
+    def _rows(self, name: str) -> Iterator[tuple[Any, ...]]:
+        return iter(self._connection.execute(SQL[name]))
+
+    def _file(self) -> int:
+        (answer,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if answer != "ok":
+            raise _Broken("file", "integrity_check", answer)
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        return int(pages)
+
+    def _references(self) -> int:
+        for table, row, parent, _ in self._connection.execute("PRAGMA foreign_key_check"):
+            raise _Broken("reference", f"{table} row {row}", f"its {parent} does not exist")
+        for where, detail in self._rows("verify_references"):
+            raise _Broken("reference", where, detail)
+        return self._count("verify_thread_count")
+
+    def _count(self, name: str) -> int:
+        (count,) = self._connection.execute(SQL[name]).fetchone()
+        return int(count)
+
+    def _digests(self) -> int:
+        """Compute each event's identity from its stored body, with its parts put back."""
+        count = 0
+        for seq, given_id, body, digest, is_masked in self._rows("verify_bodies"):
+            where = event_id(seq, given_id)
+            whole = self._body(seq, where, body)
+            count += 1
+            if is_masked:
+                self._masked_count += 1
+            elif self._identify(whole) != digest:
+                raise _Broken("digest", where, "the stored message has another digest than its own")
+        return count
+
+    def _body(self, seq: int, where: str, body: str) -> dict[str, Any]:
+        try:
+            return decode_body(self._connection, seq, body)
+        except (ValueError, AssertionError) as error:
+            raise _Broken("digest", where, f"its body is no JSON object: {error}") from error
+        except LibraryError as error:
+            raise _Broken("part", where, str(error)) from error
+
+    def _chains(self) -> int:
+        """Follow each branch from its start: positions without a gap, each chain from the last."""
+        count = 0
+        for branch_id, thread_no, parent_id, fork_position in self._rows("verify_branches"):
+            position = fork_position
+            chain = ROOT if parent_id is None else self._forked_from(branch_id)
+            for row in self._connection.execute(SQL["verify_branch"], (branch_id,)):
+                seq, given_id, at, digest, stored, event_thread_no = row
+                where = event_id(seq, given_id)
+                position += 1
+                chain = extend(chain, digest)
+                count += 1
+                if at != position or event_thread_no != thread_no:
+                    detail = f"it is at position {at} of thread {event_thread_no}"
+                    expected = f"expected {position} of {thread_no}"
+                    raise _Broken("position", where, f"{detail}, {expected}")
+                if stored != chain:
+                    raise _Broken("chain", where, "its chain does not follow from the one before")
+        return count
+
+    def _forked_from(self, branch_id: int) -> bytes:
+        row = self._connection.execute(SQL["verify_fork"], (branch_id,)).fetchone()
+        if row is None:
+            raise _Broken("position", f"branch {branch_id}", "the event it forks off is missing")
+        assert isinstance(row[0], bytes)
+        return row[0]
+
+    def _passages(self) -> int:
+        """Check that each event is indexed or owed, and that passages lie in their text."""
+        for seq, given_id in self._rows("verify_neither"):
+            raise _Broken("outbox", event_id(seq, given_id), "it is neither indexed nor owed")
+        count = 0
+        for seq, given_id, spans, vectors, text, body in self._rows("verify_indexed"):
+            where = event_id(seq, given_id)
+            pairs = orjson.loads(spans)
+            length = len(text if text is not None else readable(orjson.loads(body)) or "")
+            count += len(pairs)
+            # The text of a message that is one large part is not looked up for its length.
+            is_inside = all(0 <= start <= stop for start, stop in pairs) and (
+                MARK_JSON in body or all(stop <= length for _, stop in pairs)
+            )
+            if not is_inside:
+                raise _Broken("passage", where, "a passage does not lie in its text")
+            if vectors and (not pairs or len(vectors) % (4 * len(pairs))):
+                raise _Broken("vector", where, f"{len(vectors)} bytes for {len(pairs)} passages")
+        return count
+
+    def _lexical(self) -> int:
+        assert self._check_index is not None
+        rows = self._rows("verify_spans")
+        found = self._check_index((seq, len(orjson.loads(spans))) for seq, spans in rows)
+        if found is not None:
+            raise _Broken(found.kind, found.where, found.detail)
+        return self._count("verify_indexed_count")
