@@ -81,7 +81,7 @@ def question_words(text: str) -> list[str]:
         half = LONGEST_QUESTION_CHARS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     found = list(dict.fromkeys(words(text)))
-    kept = [word for word in found if word not in STOP_WORDS and len(word) > 1] or found
+    kept = [word for word in found if word not in STOP_WORDS] or found
     if len(kept) > MOST_QUESTION_WORDS:
         half = MOST_QUESTION_WORDS // 2
         kept = kept[:half] + kept[-half:]

@@ -94,13 +94,13 @@ class Catalogue:
         assert self.writing.locked()
         lexical = self.lexical
         await _add(lexical, batch)
-        await asyncio.to_thread(lexical.commit)
+        await _finished(lexical.commit)
 
     async def rest(self) -> None:
         """Give the writer's memory back."""
         async with self.writing:
             if self._lexical is not None:
-                await asyncio.to_thread(self._lexical.release_writer)
+                await _finished(self._lexical.release_writer)
 
     async def renew(self, delete: Callable[[], Awaitable[int]]) -> int:
         """Run `delete` on the store, then leave no byte of what it deleted in the index folder.
@@ -126,7 +126,7 @@ class Catalogue:
                 raise
             self._lexical, self.is_whole = fresh, True
             if old is not None:
-                await asyncio.to_thread(old.release_writer)
+                await _finished(old.release_writer)
             await asyncio.to_thread(_delete_others, self._root, name)
             return count
 
@@ -136,7 +136,7 @@ class Catalogue:
             old, self._lexical, self.is_whole = self._lexical, None, False
             if old is not None:
                 with suppress(LexicalUnavailable):
-                    await asyncio.to_thread(old.release_writer)
+                    await _finished(old.release_writer)
         await self.catch_up()
 
     async def sizes(self) -> dict[str, int]:
@@ -152,7 +152,8 @@ class Catalogue:
         async with self.writing:
             lexical, self._lexical = self._lexical, None
             if lexical is not None:
-                await asyncio.to_thread(lexical.release_writer)
+                with suppress(LexicalUnavailable):  # Nothing is lost: what it lacks is still owed.
+                    await _finished(lexical.release_writer)
 
     async def _name_folder(self) -> str:
         name = f"{_prefix()}{secrets.token_hex(4)}"
@@ -163,7 +164,7 @@ class Catalogue:
         batches = self._store.indexed_events(after=lexical.highest_seq, batch=_REBUILD_BATCH)
         async for batch in batches:
             await _add(lexical, [(event, indexed.passages) for event, indexed in batch])
-            await asyncio.to_thread(lexical.commit)
+            await _finished(lexical.commit)
 
 
 async def _add(lexical: Lexical, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> None:
@@ -172,7 +173,17 @@ async def _add(lexical: Lexical, batch: Sequence[tuple[Event, Sequence[Passage]]
         for event, passages in batch:
             lexical.add(documents_of(event, passages), replaced=(event.seq,))
 
-    await asyncio.to_thread(add)
+    await _finished(add)
+
+
+async def _finished(work: Callable[[], None]) -> None:
+    """Run work on a thread to its end, even when cancelled: who comes next must not meet it."""
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait({future})
+        raise
 
 
 def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:

@@ -70,6 +70,7 @@ class Indexer:
         self._work = asyncio.Event()
         self._hurry = asyncio.Event()
         self._progress = asyncio.Condition()
+        self._in_hand: list[Claim] = []
         self._batch_size = SMALLEST_BATCH
         self._outage_count = 0
         self._has_pending = False
@@ -142,13 +143,16 @@ class Indexer:
         """Index one batch; return whether nothing was due."""
         started_s = time.monotonic()
         async with self._catalogue.writing:
-            claims = await self._store.claim(
+            # What the surroundings made fail is still ours: trying again costs it no attempt.
+            claims = self._in_hand or await self._store.claim(
                 owner=self._owner, limit=self._batch_size, lease_s=LEASE_S, now=self._now()
             )
+            self._in_hand = claims
             if claims:
                 seqs = [claim.seq for claim in claims]
                 events = await self._store.events(seqs, collection_id=None)
                 await self._index(claims, {event.seq: event for event in events})
+                self._in_hand = []
         await self._report()
         elapsed_s = time.monotonic() - started_s
         if elapsed_s > SLOW_BATCH_S:

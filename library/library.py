@@ -133,9 +133,11 @@ class Library:
 
     async def close(self) -> None:
         """Stop indexing within a bound and close the store."""
-        await self._indexer.stop(STOP_TIMEOUT_S)
-        await self._catalogue.close()
-        await self.store.close()
+        try:
+            await self._indexer.stop(STOP_TIMEOUT_S)
+            await self._catalogue.close()
+        finally:
+            await self.store.close()
 
     # -- turns ----------------------------------------------------------------------------------
     async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
@@ -187,6 +189,15 @@ class Library:
         return await self._indexer.wait_until(
             lambda: self.store.thread_indexed(thread_no), timeout_s
         )
+
+    async def wait_caught_up(self, timeout_s: float) -> bool:
+        """Wait until the index holds all that is recorded, of every thread."""
+
+        async def has_caught_up() -> bool:
+            marks = await self.store.watermarks()
+            return self._catalogue.is_whole and not marks.pending_count
+
+        return await self._indexer.wait_until(has_caught_up, timeout_s)
 
     async def status(self) -> dict[str, Any]:
         """Return how far the index is, what is stuck, and how large things are."""

@@ -13,6 +13,7 @@ The order does not depend on the order of the candidates: ties go to the newer e
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -70,6 +71,8 @@ class Weights:
 
 LEAST_TOTAL = 1e-6
 """Less is nothing."""
+MOST_PASSAGES = 2
+"""Of one event: a third one says less than another event does."""
 MOST_DAY_FACTOR = 2.0
 """A day lifts an event by at most so many times its own score: what has nothing stays near it."""
 HALF_LIFE_S = 14 * _DAY_S
@@ -132,10 +135,14 @@ def rank(
     order = [at for at, total in enumerate(totals) if total > LEAST_TOTAL]
     order.sort(key=lambda at: (-totals[at], -unique[at].seq, unique[at].ordinal))
     newest = _newest_copies(unique, order)
+    shown: Counter[int] = Counter()
     for at in order:
         copy = newest.pop(unique[at].fingerprint, None)
         if copy is None:
             continue  # Its text has its place already.
+        shown[unique[copy].seq] += 1
+        if shown[unique[copy].seq] > MOST_PASSAGES:
+            continue
         # 0 -> 0, 1 -> 0.75, more -> 1: keeps the order, and a tenth stays about a tenth.
         score = -math.expm1(totals[at] * math.log(0.25))
         scale = factors[at] * score / totals[at]

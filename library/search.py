@@ -40,8 +40,10 @@ NEIGHBOURS_OF = 48
 """The best of them whose neighbours in the conversation are fetched too."""
 NEIGHBOUR_REACH = 2
 MOST_NEIGHBOURS = 256
+ENOUGH_EVENTS = 50
 FETCH_ROUNDS = 3
-"""When dead branches of other threads use up the candidates, ask again for four times as many."""
+"""When dead branches, or the passages of one huge event, leave fewer events than enough, ask
+again for four times as many."""
 TAIL_EVENTS = 64
 """Newest events that are not in the index yet, read and scored here: about 3 ms at most."""
 TAIL_CHARS = 100_000
@@ -125,7 +127,8 @@ class Search:
                 _fetch, lexical, where, terms, limit
             )
             live = await self._live(found, query.thread_no if query.path else None)
-            if not has_more or sum(one.lexical > 0 for one in live) >= CANDIDATES // 2:
+            count = len({one.seq for one in live if one.lexical > 0})
+            if not has_more or count >= max(ENOUGH_EVENTS, query.limit):
                 break
             limit *= 4
         return question, live

@@ -67,19 +67,28 @@ class Teller:
 
     async def send(self) -> RecordedTurn:
         self.turn_count += 1
-        self.recorded = await self.library.record_turn(
-            IncomingTurn(
-                turn_id=f"{self.collection}-{self.session_id}-{self.turn_count}",
-                collection=self.collection,
-                session_id=self.session_id,
-                messages=tuple(self.told),
-                system_texts=(),
-                model="m",
-                upstream="u",
-                received_at=START + timedelta(minutes=self.turn_count),
-            )
-        )
+        self.recorded = await self.library.record_turn(self.turn())
         return self.recorded
+
+    def turn(self) -> IncomingTurn:
+        return IncomingTurn(
+            turn_id=f"{self.collection}-{self.session_id}-{self.turn_count}",
+            collection=self.collection,
+            session_id=self.session_id,
+            messages=tuple(self.told),
+            system_texts=(),
+            model="m",
+            upstream="u",
+            received_at=START + timedelta(minutes=self.turn_count),
+        )
+
+    async def leave(self, db: Path, *texts: str) -> None:
+        """Tell something to a process that ends before it indexes anything."""
+        self.told += [message("user", text) for text in texts]
+        self.turn_count += 1
+        store = await SqliteStore.open(db)
+        self.recorded = await store.record_turn(self.turn())
+        await store.close()
 
     async def hear(self, *texts: str) -> None:
         """End the last turn with replies; the first is the one the client goes on from."""

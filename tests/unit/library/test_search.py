@@ -199,9 +199,12 @@ async def test_many_dead_branches_do_not_starve_a_live_one(tmp_path: Path) -> No
         asker, teller, live = (Teller(library, name) for name in "abc")
         await asker.tell("Hello")
         await live.tell("the code is kestrel, the launch one")
+        await teller.tell("Good morning")
         for number in range(6):
-            teller.told = []
+            teller.told = teller.told[:1]
             await teller.tell(*(f"launch code code {number}.{part}" for part in range(60)))
+            assert teller.recorded is not None
+            assert teller.recorded.has_forked == (number > 0)
         await live.indexed()
         await teller.indexed()
         assert "the code is kestrel, the launch one" in await asker.texts(

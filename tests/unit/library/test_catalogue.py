@@ -1,0 +1,217 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from library import catalogue
+from library.catalogue import META_KEY, is_sound
+from library.embedding.hashing import HashingEmbedder
+from library.errors import UnknownRecord
+from library.lexical import Lexical, LexicalUnavailable, stems
+from library.library import Library
+from tests.unit.library.teller import Teller, opened
+
+SECRET = "zanzibarquux"
+
+
+def folders(db: Path) -> list[Path]:
+    return sorted(db.with_name(f"{db.name}.index").iterdir())
+
+
+def has_secret(db: Path) -> bool:
+    """Tell whether the word stands in any index folder, even of deleted documents only.
+
+    The words of a segment are stored as a graph, in which no grep finds any; so ask for them.
+    """
+    for folder in folders(db):
+        assert not any(SECRET.encode() in path.read_bytes() for path in folder.iterdir())
+        secret, unknown = stems([SECRET, "neversaid"])
+        rarity = Lexical(folder).rarity([secret, unknown])
+        if rarity[secret] != rarity[unknown]:
+            return True
+    return False
+
+
+async def told(library: Library, session_id: str, *texts: str) -> Teller:
+    teller = Teller(library, session_id)
+    await teller.tell(*texts)
+    await teller.indexed()
+    return teller
+
+
+async def test_an_index_is_found_again_after_a_restart(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", "The launch code is kestrel", "Thanks")
+        (before,) = folders(db)
+    async with opened(db) as library:
+        teller.library = library
+        assert folders(db) == [before]
+        result = await teller.ask("launch code")
+        assert result.degraded == ()
+        assert result.hits[0].event.text == "The launch code is kestrel"
+
+
+@pytest.mark.parametrize("damage", ["missing", "meta", "body", "truncated", "gone", "another"])
+async def test_a_damaged_index_is_built_anew_from_the_store(tmp_path: Path, damage: str) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", *(f"code number {at}" for at in range(50)))
+    (folder,) = folders(db)
+    store_file = max(folder.glob("*.idx"), key=lambda path: path.stat().st_size)
+    if damage == "missing":
+        folder.rename(tmp_path / "away")
+    elif damage == "meta":
+        (folder / "meta.json").write_text("{")
+    elif damage == "body":
+        body = bytearray(store_file.read_bytes())
+        body[len(body) // 2] ^= 0xFF
+        store_file.write_bytes(body)
+    elif damage == "truncated":
+        store_file.write_bytes(store_file.read_bytes()[:-20])
+    elif damage == "gone":
+        store_file.unlink()
+    else:
+        folder.rename(folder.with_name("lexical-1-00000000"))
+    async with opened(db) as library:
+        teller.library = library
+        await teller.tell("and one more")
+        await teller.indexed()
+        result = await teller.ask("code number 7")
+        assert result.hits[0].event.text == "code number 7"
+        assert result.degraded == ()
+        assert len(folders(db)) == 1
+
+
+async def test_files_of_a_killed_writer_do_not_cost_a_rebuild(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        await told(library, "s", "The launch code is kestrel")
+    (folder,) = folders(db)
+    (folder / f"{'0' * 32}.idx").write_bytes(b"half a fi")
+    assert is_sound(folder)
+
+
+async def test_a_rebuild_that_was_cut_goes_on_where_it_stood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", *(f"code number {at}" for at in range(40)))
+        await library.store.set_meta(META_KEY, "lexical-0-of-an-old-version")
+    monkeypatch.setattr(catalogue, "_REBUILD_BATCH", 10)
+    adding = catalogue._add
+    batches = 0
+    is_held = asyncio.Event()
+
+    async def add_twice(*arguments: object) -> None:
+        nonlocal batches
+        batches += 1
+        if batches == 3:
+            is_held.set()
+            await asyncio.Event().wait()  # Held up until the process ends.
+        await adding(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalogue, "_add", add_twice)
+    monkeypatch.setattr("library.library.STOP_TIMEOUT_S", 0.3)
+    async with opened(db) as library:
+        teller.library = library
+        await is_held.wait()
+        result = await teller.ask("code number 7")
+        assert result.hits[0].event.text == "code number 7"
+        (half,) = folders(db)
+    monkeypatch.setattr(catalogue, "_add", adding)
+    async with opened(db) as library:
+        teller.library = library
+        assert await library.wait_caught_up(10)
+        assert folders(db) == [half]
+        status = await library.status()
+        assert status["index"]["passages"] == 40
+
+
+async def test_a_search_that_meets_damage_answers_degraded_and_has_it_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = await told(library, "s", "The launch code is kestrel")
+
+        def broken(*_arguments: object) -> None:
+            raise LexicalUnavailable("a page is gone")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("library.search._fetch", broken)
+            assert (await teller.ask("launch code")).degraded == ("lexical",)
+        assert await library.wait_caught_up(10)
+        await teller.tell("more")
+        await teller.indexed()
+        result = await teller.ask("launch code")
+        assert (result.degraded, len(result.hits)) == ((), 2)
+
+
+@pytest.mark.parametrize("what", ["thread", "collection"])
+async def test_what_is_forgotten_leaves_no_byte_in_the_index_and_is_not_found(
+    tmp_path: Path, what: str
+) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db, embedder=HashingEmbedder()) as library:
+        kept = Teller(library, "kept", collection="other")
+        await kept.tell("The kept code is merlin")
+        await kept.indexed()
+        gone = await told(library, "gone", f"The launch code is {SECRET}", f"say {SECRET}")
+        assert (await gone.ask(SECRET)).hits
+        assert has_secret(db)
+        assert gone.recorded is not None
+        if what == "thread":
+            thread_id, number = gone.recorded.thread_id, gone.recorded.collection_id
+            assert await library.forget_thread(thread_id, collection_id=number) == 2
+        else:
+            assert await library.forget_collection("home") == 2
+        assert not has_secret(db)
+        assert (await gone.ask(SECRET)).hits == ()
+        assert await kept.texts("kept code") == ["The kept code is merlin"]
+        assert (await kept.ask("kept code")).degraded == ()
+
+
+async def test_forgetting_what_is_unknown_costs_and_changes_nothing(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", "The launch code is kestrel")
+        before = folders(db)
+        with pytest.raises(UnknownRecord):
+            await library.forget_thread("no-such-thread", collection_id=None)
+        assert folders(db) == before
+        assert len(await teller.texts("launch code")) == 1
+    async with opened(db) as library:
+        assert folders(db) == before
+
+
+async def test_an_event_that_waits_while_it_is_forgotten_does_not_come_back(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = Teller(library, "s")
+        await teller.tell(f"The launch code is {SECRET}")
+        assert teller.recorded is not None
+        await library.forget_thread(teller.recorded.thread_id, collection_id=None)
+        await teller.indexed()
+        assert not has_secret(db)
+        assert (await teller.ask(SECRET)).hits == ()
+
+
+async def test_forgetting_that_is_cut_is_finished_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", f"The launch code is {SECRET}")
+        assert teller.recorded is not None
+
+        async def cut(*_arguments: object) -> None:
+            raise LexicalUnavailable("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(catalogue.Catalogue, "_fill", cut)
+            with pytest.raises(LexicalUnavailable):
+                await library.forget_thread(teller.recorded.thread_id, collection_id=None)
+    async with opened(db) as library:
+        assert await library.wait_caught_up(10)
+        assert not has_secret(db)

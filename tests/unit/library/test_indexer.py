@@ -1,0 +1,165 @@
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from library import indexer
+from library.catalogue import Catalogue
+from library.embedding.hashing import HashingEmbedder
+from library.errors import StoreUnavailable
+from library.records import Claim, IndexedEvent
+from library.store.sqlite import SqliteStore
+from tests.unit.library.teller import Teller, opened
+
+POISON = "poison"
+
+
+class Fragile(HashingEmbedder):
+    """Fails on some texts, as a parser or a model may."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+        self.is_cured = False
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        self.calls.append(len(texts))
+        if not self.is_cured and any(POISON in text for text in texts):
+            raise ValueError("cannot read this")
+        return await super().embed(texts)
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "FIRST_RETRY_S", 0.001)
+    monkeypatch.setattr(indexer, "RETRY_POLL_S", 0.01)
+
+
+@pytest.mark.usefixtures("quick_retries")
+async def test_a_poisoned_event_is_quarantined_alone_and_blocks_nothing(tmp_path: Path) -> None:
+    embedder = Fragile()
+    async with opened(tmp_path / "a.db", embedder=embedder) as library:
+        teller = Teller(library, "s")
+        await teller.tell(*(f"note {at}" for at in range(20)), POISON, "last note")
+        await teller.indexed()
+        status = await library.status()
+        assert [one["seq"] for one in status["quarantined"]] == [21]
+        assert "cannot read this" in status["quarantined"][0]["error"]
+        assert status["indexed_seq"] == status["recorded_seq"] == 22
+        assert (await teller.texts("last"))[0] == "last note"
+        embedder.is_cured = True
+        assert await library.retry_quarantined() == 1
+        await teller.indexed()
+        assert (await library.status())["quarantined"] == []
+        assert (await teller.texts(POISON))[0] == POISON
+
+
+async def test_many_small_events_share_a_batch(tmp_path: Path) -> None:
+    embedder = Fragile()
+    async with opened(tmp_path / "a.db", embedder=embedder) as library:
+        tellers = [Teller(library, f"s{at}") for at in range(20)]
+        for teller in tellers:
+            await teller.tell("one", "two")
+        await tellers[-1].indexed()
+        await tellers[0].indexed()
+    assert sum(embedder.calls) == 40
+    assert len(embedder.calls) <= 4
+
+
+async def test_what_an_earlier_process_left_is_found_and_then_indexed(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    async with opened(tmp_path / "other.db") as library:
+        teller = Teller(library, "s")
+    await teller.leave(db, "The launch code is kestrel", "Thanks")
+    async with opened(db) as library:
+        teller.library = library
+        assert (await teller.texts("launch code"))[0] == "The launch code is kestrel"
+        await teller.indexed()
+        status = await library.status()
+        assert (status["pending_count"], status["index"]["passages"]) == (0, 2)
+
+
+async def test_closing_ends_within_its_bound_whatever_the_indexer_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stuck(HashingEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[bytes]:
+            await asyncio.Event().wait()
+            return []
+
+    monkeypatch.setattr("library.library.STOP_TIMEOUT_S", 0.1)
+    async with asyncio.timeout(5), opened(tmp_path / "a.db", embedder=Stuck()) as library:
+        teller = Teller(library, "s")
+        await teller.tell("one")
+        assert teller.recorded is not None
+        assert not await library.wait_indexed(teller.recorded.thread_no, 0.05)
+
+
+@pytest.mark.usefixtures("quick_retries")
+async def test_a_store_that_fails_for_a_while_costs_time_and_no_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = 7  # More than an event has attempts.
+    settle = SqliteStore.settle
+
+    async def flaky(
+        store: SqliteStore, claims: Sequence[Claim], results: Sequence[IndexedEvent]
+    ) -> int:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise StoreUnavailable("full")
+        return await settle(store, claims, results)
+
+    monkeypatch.setattr(SqliteStore, "settle", flaky)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one")
+        await teller.indexed()
+        status = await library.status()
+        assert (status["quarantined"], status["indexed_seq"]) == ([], 1)
+
+
+async def test_an_event_whose_attempts_all_ended_with_the_process_is_given_up(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "a.db"
+    async with opened(tmp_path / "other.db") as library:
+        teller = Teller(library, "s")
+    await teller.leave(db, "kills the process")
+    store = await SqliteStore.open(db)
+    now = datetime.now(UTC) - timedelta(days=1)
+    for _ in range(indexer.MOST_ATTEMPTS):
+        now += timedelta(hours=1)
+        await store.claim(owner="dead", limit=10, lease_s=1, now=now)
+    await store.close()
+    async with opened(db) as library:
+        teller.library = library
+        await teller.tell("a new one")
+        await teller.indexed()
+        (given_up,) = (await library.status())["quarantined"]
+        assert given_up["attempts"] == indexer.MOST_ATTEMPTS + 1
+
+
+async def test_the_writer_is_given_back_when_there_is_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "WRITER_IDLE_S", 0.01)
+    rested = asyncio.Event()
+    rest = Catalogue.rest
+
+    async def seen(catalogue: Catalogue) -> None:
+        await rest(catalogue)
+        rested.set()
+
+    monkeypatch.setattr(Catalogue, "rest", seen)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        for text in ("one", "two"):
+            await teller.tell(text)
+            await teller.indexed()
+            rested.clear()
+            async with asyncio.timeout(5):
+                await rested.wait()
+        assert len(await teller.texts("one two")) == 2
