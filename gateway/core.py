@@ -18,6 +18,7 @@ from pathlib import Path
 from starlette.datastructures import Headers
 
 from gateway.auth import LOCAL, OWNER, Keyring, Principal, presented_key
+from gateway.readiness import UNRECORDED, Readiness
 from gateway.refusals import NotReady
 from gateway.relay import Ended, Relay
 from gateway.routing import Routing
@@ -27,15 +28,11 @@ from gateway.upstream.direct import open_pool
 from gateway.upstream.opening import made_upstreams, patience_of
 from governor.counting import Counters
 from governor.governor import Clock, Governor
-from library.errors import LibraryError
 from library.library import Library, LibraryOptions
 from library.store.sqlite import SqliteStore
 
 DRAIN_TIMEOUT_S = 5.0
 """For exchanges that were cut to commit what they had."""
-PROBE_FRESH_S = 5.0
-"""Readiness is asked every few seconds; the upstream need not be."""
-LAST_TRIED = "last_tried_at"
 
 
 @dataclass(slots=True)
@@ -49,11 +46,8 @@ class Gateway:
     routing: Routing | None = None
     relay: Relay | None = None
     keyring: Keyring | None = None
-    store_error: LibraryError | None = None
-    """Of the last durable write; None: it succeeded."""
+    readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    _probed_at_s: float = -PROBE_FRESH_S
-    _probe_result: str | None = None
 
     def opened(self) -> tuple[Library, Routing, Relay]:
         """Return the parts that exist while the gateway is open.
@@ -84,26 +78,18 @@ class Gateway:
         """Return what keeps the gateway from serving, a sentence each."""
         if self.library is None or self.routing is None:
             return ["library: not open"]
-        found = []
-        if self.store_error is not None:
-            try:  # Else nothing is sent here any more, and nothing could show that it works again.
-                await self.library.store.set_meta(LAST_TRIED, datetime.now(UTC).isoformat())
-                self.store_error = None
-            except LibraryError as error:
-                found.append(f"library: {error}")
-        if time.monotonic() - self._probed_at_s > PROBE_FRESH_S:
-            self._probe_result = await self.routing.upstreams[self.settings.upstream].probe()
-            self._probed_at_s = time.monotonic()
-        if self._probe_result is not None:
-            found.append(f"upstream: {self._probe_result}")
-        return found
+        upstream = self.routing.upstreams[self.settings.upstream]
+        return await self.readiness.missing(self.library, upstream)
 
     def ended(self, ended: Ended) -> None:
         """Learn from an exchange that is over."""
         if ended.store_error is not None:
-            self.store_error = ended.store_error
-        elif ended.report is not None and "unrecorded" not in ended.report.degraded:
-            self.store_error = None
+            self.readiness.write_failed(str(ended.store_error))
+        elif ended.report is not None:
+            if "unrecorded" in ended.report.degraded:
+                self.readiness.write_failed(UNRECORDED)
+            else:
+                self.readiness.write_succeeded()
         self.telemetry.ended(ended)
 
     def caches(self) -> dict[str, dict[str, int]]:

@@ -164,19 +164,10 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = secrets.token_hex(8)
-        has_started = False
-
-        async def named(message: Message) -> None:
-            nonlocal has_started
-            if message["type"] == "http.response.start":
-                has_started = True
-                message["headers"] = [*message["headers"], (REQUEST_ID, request_id.encode())]
-            await send(message)
-
+        passage = _Passage(send, secrets.token_hex(8))
         refusal: Answer | None = None
         try:
-            await self._let_in(scope, receive, named, request_id)
+            await self._let_in(scope, receive, passage)
         except ClientGone:
             return  # Nobody is there to be told.
         except HTTPException:  # Starlette's router: no such path, or not with this method.
@@ -184,26 +175,49 @@ class Door:
         except ANSWERED as error:
             refusal = answer(error)
         except Exception:
-            log.exception("request %s failed", request_id)
-            refusal = crash_answer(request_id)
+            log.exception("request %s failed", passage.request_id)
+            refusal = crash_answer(passage.request_id)
+        finally:
+            passage.leave()
         if refusal is not None:
             self._telemetry.refused(refusal.status)
-            if not has_started:  # Else the server closes the connection: nothing else is true.
-                await send_answer(named, refusal)
+            if not passage.has_started:  # Else the server closes the connection, as it must.
+                await send_answer(passage.send, refusal)
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+    async def _let_in(self, scope: Scope, receive: Receive, passage: "_Passage") -> None:
         headers = Headers(scope=scope)
         self._names.check(headers)
-        if scope["path"] in OPEN_PATHS:
-            await self._app(scope, receive, send)
-            return
-        principal = await self._authenticate(headers)
-        stay = self._room.enter()
-        try:
-            scope[VISIT] = Visit(principal, stay, request_id)
-            await self._app(scope, receive, send)
-        finally:
-            stay.leave()
+        if scope["path"] not in OPEN_PATHS:
+            principal = await self._authenticate(headers)
+            passage.stay = self._room.enter()
+            scope[VISIT] = Visit(principal, passage.stay, passage.request_id)
+        await self._app(scope, receive, passage.send)
+
+
+class _Passage:
+    """One request's way through the door, and its answer's way back."""
+
+    __slots__ = ("_send", "has_started", "request_id", "stay")
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.has_started = False
+        self.stay: Stay | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_started = True
+            message["headers"] = [*message["headers"], (REQUEST_ID, self.request_id.encode())]
+        elif not message.get("more_body", False):
+            # Before the client sees its end: what it sends next must find the place free.
+            self.leave()
+        await self._send(message)
+
+    def leave(self) -> None:
+        if self.stay is not None:
+            self.stay.leave()
+            self.stay = None
 
 
 async def send_answer(send: Send, whole: Answer) -> None:
