@@ -109,19 +109,20 @@ class Matcher:
         # Nothing was cut. Tool results that became shorter are the ones that are stored whole;
         # anything else that changed is an edit, and what follows it stands on another branch.
         changed = range(by_chain.count, run.match.front_count)
-        stored = self._digests(path, after=by_chain.node.position, count=len(changed))
-        for index, digest in zip(changed, stored, strict=True):
-            if messages[index].digest != digest and messages[index].role != "tool":
+        stored = self._said(path, after=by_chain.node.position, count=len(changed))
+        for index, (digest, role) in zip(changed, stored, strict=True):
+            is_result = role == messages[index].role == "tool"
+            if messages[index].digest != digest and not is_result:
                 return by_chain
         return replace(run.match, front_count=by_chain.front_count)
 
-    def _digests(self, path: Path, *, after: int, count: int) -> list[bytes]:
-        """Return the digests of some events of a path, in order."""
-        digests: list[bytes] = []
+    def _said(self, path: Path, *, after: int, count: int) -> list[tuple[bytes, str]]:
+        """Return digest and role of some events of a path, in order."""
+        said: list[tuple[bytes, str]] = []
         for span in spans(path, after=after, upto=after + count):
             rows = self.connection.execute(SQL["digests_backwards"], span).fetchall()
-            digests += [digest for (digest,) in reversed(rows)]
-        return digests
+            said += reversed(rows)
+        return said
 
     def by_chain(self, own_chains: Sequence[bytes]) -> Match | None:
         """Return the longest stored prefix.
@@ -226,7 +227,7 @@ class Matcher:
         lowest = node.position - hit.index - 1
         equal = 0
         for span in reversed(list(spans(path, after=lowest, upto=node.position - 1))):
-            for (digest,) in self.connection.execute(SQL["digests_backwards"], span).fetchall():
+            for digest, _ in self.connection.execute(SQL["digests_backwards"], span).fetchall():
                 if messages[hit.index - 1 - equal].digest != digest:
                     return equal
                 equal += 1

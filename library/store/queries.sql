@@ -96,7 +96,7 @@ SELECT parent_id, fork_position FROM branch WHERE id = ?
 SELECT seq FROM event WHERE branch_id = ? AND position > ? AND position <= ? ORDER BY position
 
 -- name: digests_backwards
-SELECT digest FROM event WHERE branch_id = ? AND position > ? AND position <= ?
+SELECT digest, role FROM event WHERE branch_id = ? AND position > ? AND position <= ?
 ORDER BY position DESC
 
 -- name: tail_of_branch
