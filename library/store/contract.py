@@ -3,8 +3,8 @@
 Every method is atomic, and every writing method is committed when it returns. Methods are
 coroutines because a real store waits for its disk; none may block the event loop.
 
-Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, read-only, closed),
-`StoreCorrupt`.
+Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, read-only, failing,
+too many calls waiting, closed), `StoreCorrupt`.
 """
 
 from collections.abc import AsyncIterator, Sequence

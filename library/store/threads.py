@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from library.errors import UnknownRecord
+from library.errors import StoreUnavailable, UnknownRecord
 from library.records import Event, Path
 from library.store.ancestry import path_to, seqs_on
 from library.store.encoding import from_micros, generated_seq, read_events
@@ -248,5 +248,7 @@ def scrub(connection: sqlite3.Connection) -> None:
     if connection.execute(SQL["get_meta"], (SCRUB_KEY,)).fetchone() is None:
         return
     connection.execute("VACUUM")
+    is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise StoreUnavailable("locked", "a reader keeps the log from being emptied")
     connection.execute(SQL["delete_meta"], (SCRUB_KEY,))
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -4,6 +4,7 @@ Where a client's transcript belongs is in test_reconciliation.py.
 """
 
 import asyncio
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -505,6 +506,28 @@ class TestForgetting:
         assert await asyncio.to_thread(occurrences, tmp_path, b"SECRETPIXELS") == 0
         assert await asyncio.to_thread(occurrences, tmp_path, b"THREAD3.") > 0
 
+    async def test_a_reader_that_keeps_the_log_is_said_and_the_next_start_finishes(
+        self, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "busy.db"
+        store = await SqliteStore.open(path, busy_timeout_s=0.05)
+        recorded = await Client(store).ask([("user", "SECRET")], "SECRET too")
+
+        def reading() -> sqlite3.Connection:
+            reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM event").fetchone()
+            return reader
+
+        reader = await asyncio.to_thread(reading)
+        with pytest.raises(StoreUnavailable):
+            await store.forget_thread(recorded.thread_id, collection_id=None)
+        await asyncio.to_thread(reader.close)
+        await store.close()
+        store = await SqliteStore.open(path)
+        assert await asyncio.to_thread(occurrences, tmp_path, b"SECRET") == 0
+        await store.close()
+
 
 def occurrences(folder: Path, needle: bytes) -> int:
     return sum(path.read_bytes().count(needle) for path in folder.iterdir() if path.is_file())
@@ -582,6 +605,30 @@ class TestLargeParts:
         await store.close()
         size_bytes = await asyncio.to_thread(lambda: (tmp_path / "library.db").stat().st_size)
         assert size_bytes < 2 * len(url)
+
+
+class TestMasking:
+    async def test_a_masked_message_is_still_recognised_when_it_is_sent_again(
+        self, tmp_path: Path
+    ) -> None:
+        """DESIGN 9: the digest is that of what was said."""
+        key = "sk-" + "a1B2" * 10
+        path = tmp_path / "masked.db"
+        store = await SqliteStore.open(path, mask_secrets=True)
+        client = Client(store, system_texts=(f"Use {key}.",))
+        first = await client.record([("user", f"my key is {key}")])
+        [answer] = await client.finish(first, reply(f"I see {key}"))
+        assert answer.text == "I see [masked openai key]"
+        said: list[Said] = [("user", f"my key is {key}"), ("assistant", f"I see {key}"), U2]
+        following = await client.record(said)
+        assert (following.thread_id, following.new_count) == (first.thread_id, 1)
+        assert await texts_on(store, following) == [
+            "my key is [masked openai key]",
+            "I see [masked openai key]",
+            U2[1],
+        ]
+        await store.close()
+        assert await asyncio.to_thread(occurrences, tmp_path, key.encode()) == 0
 
 
 class TestGroupCommit:
