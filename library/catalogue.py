@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from library.analysis import fingerprint, key_prefix, words
+from library.breath import Breath
 from library.errors import UnknownRecord
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.ranking import ROLES
@@ -29,6 +30,7 @@ from library.store.contract import Store
 
 META_KEY = "lexical_folder"
 _REBUILD_BATCH = 256
+_BITE_PASSAGES = 8
 _FOOTER_MAGIC = 1337
 _SLICE_BYTES = 1 << 20
 
@@ -168,10 +170,15 @@ class Catalogue:
 
 
 async def _add(lexical: Lexical, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> None:
-    # Event by event, so that the interpreter can turn to requests in between.
     def add() -> None:
+        breath = Breath()
         for event, passages in batch:
-            lexical.add(documents_of(event, passages), replaced=(event.seq,))
+            replaced: tuple[int, ...] = (event.seq,)
+            for at in range(0, len(passages), _BITE_PASSAGES):
+                documents = documents_of(event, passages[at : at + _BITE_PASSAGES])
+                lexical.add(documents, replaced=replaced)
+                replaced = ()
+                breath.take()
 
     await _finished(add)
 

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from library.backlog import Backlog
+from library.breath import Breath
 from library.catalogue import Catalogue, key_of
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.errors import LibraryError
@@ -184,11 +185,8 @@ class Indexer:
         if not claims:
             return
         # An event that is gone was deleted; its claim is settled with nothing.
-        batch = [
-            (events[claim.seq], passages_of(claim.seq, events[claim.seq].text))
-            for claim in claims
-            if claim.seq in events
-        ]
+        present = [events[claim.seq] for claim in claims if claim.seq in events]
+        batch = await asyncio.to_thread(_cut, present)
         rows = await self._rows(batch)
         if batch:
             await self._catalogue.add(batch)
@@ -259,6 +257,15 @@ class Indexer:
     async def _pause(self, timeout_s: float) -> None:
         await _wait(self._hurry, timeout_s)
         self._hurry.clear()
+
+
+def _cut(events: Sequence[Event]) -> list[tuple[Event, tuple[Passage, ...]]]:
+    breath = Breath()
+    batch = []
+    for event in events:
+        batch.append((event, passages_of(event.seq, event.text)))
+        breath.take()
+    return batch
 
 
 async def _wait(event: asyncio.Event, timeout_s: float) -> bool:

@@ -136,7 +136,9 @@ class Lexical:
             for seq in replaced:
                 writer.delete_documents_by_term("seq", seq)
             for document in documents:
-                writer.add_document(tantivy.Document.from_dict(document._asdict(), self._schema))
+                fields = document._asdict()
+                fields["place"] = _place(document.branch_id, document.position)
+                writer.add_document(tantivy.Document.from_dict(fields, self._schema))
 
     def commit(self) -> None:
         """Make what was added durable and visible. About 15 ms, however little it was."""
@@ -184,24 +186,15 @@ class Lexical:
             )
             return self._fetch([(Occur.Must, wanted), *self._scope(where)], full_score, limit)
 
-    def around(self, where: Where, places: dict[int, set[int]], *, limit: int) -> list[Candidate]:
-        """Return first passages in scope at positions of branches, unscored, by seq."""
+    def around(
+        self, where: Where, places: Sequence[tuple[int, int]], *, limit: int
+    ) -> list[Candidate]:
+        """Return first passages in scope at (branch, position), unscored, by seq."""
         if not places:
             return []
         with _mapped():
             wanted = Query.boolean_query(
-                [
-                    (
-                        Occur.Should,
-                        Query.boolean_query(
-                            [
-                                (Occur.Must, self._term("branch_id", branch_id)),
-                                (Occur.Must, self._terms("position", sorted(positions))),
-                            ]
-                        ),
-                    )
-                    for branch_id, positions in sorted(places.items())
-                ]
+                [(Occur.Should, self._term("place", _place(*place))) for place in places]
             )
             clauses = [
                 (Occur.Must, Query.const_score_query(query, 0.0))
@@ -292,12 +285,18 @@ class Lexical:
         return found
 
 
+def _place(branch_id: int, position: int) -> int:
+    """Return branch and position as one term: to look one up costs a tenth of a set of each."""
+    return branch_id << 32 | position + 1
+
+
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_WORDS, tokenizer_name=_WORDS, index_option="freq")
     builder.add_integer_field("position", indexed=True, fast=True)
     for name in _KEYS:
         builder.add_integer_field(name, indexed=True, fast=True)
+    builder.add_integer_field("place", indexed=True)
     for name in _NUMBERS:
         builder.add_integer_field(name, fast=True)
     return builder.build()

@@ -115,15 +115,16 @@ def rank(
     nothing is left out. Reasons are worked out only for what is asked for.
     """
     unique = list({(one.seq, one.ordinal): one for one in candidates}.values())
-    signals = {
-        "lexical": [weights.lexical * one.lexical for one in unique],
-        "dense": [
+    signals = {"lexical": [weights.lexical * one.lexical for one in unique]}
+    if cosines and weights.dense:
+        signals["dense"] = [
             weights.dense * max(cosines.get((one.seq, one.ordinal), 0.0), 0.0) for one in unique
-        ],
-        "reciprocal_rank": _reciprocal_ranks(unique, weights.reciprocal_rank),
-        "recency": _recencies(unique, weights.recency),
-    }
-    own = [sum(values) for values in zip(*signals.values(), strict=True)]
+        ]
+    if weights.reciprocal_rank:
+        signals["reciprocal_rank"] = _reciprocal_ranks(unique, weights.reciprocal_rank)
+    if weights.recency:
+        signals["recency"] = _recencies(unique, weights.recency)
+    own = list(map(sum, zip(*signals.values(), strict=True)))
     signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
     factors = _factors(unique, weights)
     totals = [
@@ -152,18 +153,15 @@ def rank(
 
 def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[float]:
     values = [0.0] * len(candidates)
-    if weight:
-        matching = [at for at, one in enumerate(candidates) if one.lexical > 0]
-        matching.sort(key=lambda at: (-candidates[at].lexical, -candidates[at].seq))
-        for place, at in enumerate(matching, 1):
-            values[at] = weight / place
+    matching = [at for at, one in enumerate(candidates) if one.lexical > 0]
+    matching.sort(key=lambda at: (-candidates[at].lexical, -candidates[at].seq))
+    for place, at in enumerate(matching, 1):
+        values[at] = weight / place
     return values
 
 
 def _recencies(candidates: Sequence[Candidate], weight: float) -> list[float]:
-    if not (weight and candidates):
-        return [0.0] * len(candidates)
-    newest_s = max(one.at_s for one in candidates)
+    newest_s = max((one.at_s for one in candidates), default=0)
     return [weight * 0.5 ** ((newest_s - one.at_s) / HALF_LIFE_S) for one in candidates]
 
 
@@ -185,26 +183,26 @@ def _surroundings(
     near, day = [0.0] * len(candidates), [0.0] * len(candidates)
     if not (weights.neighbours or weights.day):
         return near, day
-    best: dict[tuple[int, int], int] = {}
+    # One number for thread and position: half the cost of a pair, and neighbours are its own.
+    best: dict[int, int] = {}
     for at, one in enumerate(candidates):
-        place = one.thread_no, one.position
-        other = best.get(place)
-        if other is None or (own[at], -one.ordinal) > (own[other], -candidates[other].ordinal):
+        place = one.thread_no << 32 | one.position
+        other = best.setdefault(place, at)
+        if other != at and (own[at], -one.ordinal) > (own[other], -candidates[other].ordinal):
             best[place] = at
-    scores = {place: own[at] for place, at in best.items() if own[at]}
-    for (thread_no, position), score in scores.items():
-        for distance, share in enumerate(weights.neighbours, 1):
-            for other_position in (position - distance, position + distance):
-                at_other = best.get((thread_no, other_position))
-                if at_other is not None:
-                    near[at_other] += share * score
-    days: dict[tuple[int, int], float] = {}
-    for (thread_no, _position), at in best.items():
-        key = thread_no, candidates[at].at_s // _DAY_S
-        days[key] = max(days.get(key, 0.0), own[at] + near[at])
-    for (thread_no, _position), at in best.items():
-        share = weights.day * days[thread_no, candidates[at].at_s // _DAY_S]
-        day[at] = min(share, MOST_DAY_FACTOR * (own[at] + near[at]))
+    scores = {place: own[at] for place, at in best.items()}
+    shares = tuple(enumerate(weights.neighbours, 1))
+    days: dict[int, float] = {}
+    for place, at in best.items():
+        flow = 0.0
+        for distance, share in shares:
+            flow += share * (scores.get(place - distance, 0.0) + scores.get(place + distance, 0.0))
+        near[at] = flow
+        key = place >> 32 << 32 | candidates[at].at_s // _DAY_S
+        days[key] = max(days.get(key, 0.0), own[at] + flow)
+    for place, at in best.items():
+        best_of_day = days[place >> 32 << 32 | candidates[at].at_s // _DAY_S]
+        day[at] = min(weights.day * best_of_day, MOST_DAY_FACTOR * (own[at] + near[at]))
     return near, day
 
 

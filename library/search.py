@@ -45,8 +45,8 @@ FETCH_ROUNDS = 3
 """When dead branches, or the passages of one huge event, leave fewer events than enough, ask
 again for four times as many."""
 TAIL_EVENTS = 64
-"""Newest events that are not in the index yet, read and scored here: about 3 ms at most."""
-TAIL_CHARS = 100_000
+"""Newest events that are not in the index yet, read and scored here: a few milliseconds at most."""
+TAIL_CHARS = 64_000
 MOST_PATHS = 4_096
 """Live paths of other threads kept in memory, about 200 bytes each."""
 FULL_QUESTION_WORDS = 8
@@ -182,9 +182,10 @@ class Search:
         for event in sorted({event.seq: event for event in events}.values(), key=_newest_first):
             if event.seq in query.exclude_seqs or not await self._is_in_scope(event, query):
                 continue
+            if len(event.text) > left_chars:
+                is_cut = True
+                continue
             left_chars -= len(event.text)
-            if left_chars < 0:
-                return documents, True
             documents += documents_of(event, passages_of(event.seq, event.text))
         return documents, is_cut
 
@@ -286,14 +287,13 @@ def _fetch(
     """Search and look around what was found, in one go on one thread."""
     question = _question(terms, lexical.rarity(terms))
     found = lexical.search(where, terms, full_score=question.mass, limit=limit)
-    places: dict[int, set[int]] = {}
+    places: set[tuple[int, int]] = set()
     have = {(one.branch_id, one.position) for one in found}
     for one in found[:NEIGHBOURS_OF]:
         for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1):
-            branch_id = _branch_at(where.ranges, one.branch_id, position)
-            if position >= 0 and (branch_id, position) not in have:
-                places.setdefault(branch_id, set()).add(position)
-    around = lexical.around(where, places, limit=MOST_NEIGHBOURS)
+            places.add((_branch_at(where.ranges, one.branch_id, position), position))
+    wanted = sorted(place for place in places - have if place[1] >= 0)
+    around = lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
     return question, found + around, len(found) == limit
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from library.analysis import LONGEST_QUESTION_CHARS, STOP_WORDS, words
+from library.breath import Breath
 
 DIM = 256
 _WORD_WEIGHT = 1.0
@@ -29,10 +30,19 @@ class HashingEmbedder:
     dim = DIM
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        return await asyncio.to_thread(lambda: [hashed_row(text) for text in texts])
+        return await asyncio.to_thread(_hashed_rows, texts)
 
     async def embed_question(self, text: str) -> bytes:
         return hashed_row(text[:LONGEST_QUESTION_CHARS])
+
+
+def _hashed_rows(texts: Sequence[str]) -> list[bytes]:
+    breath = Breath()
+    rows = []
+    for text in texts:
+        rows.append(hashed_row(text))
+        breath.take()
+    return rows
 
 
 def hashed_row(text: str) -> bytes:
