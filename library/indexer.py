@@ -17,6 +17,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from library.backlog import Backlog
 from library.breath import Breath
@@ -187,12 +188,12 @@ class Indexer:
         # An event that is gone was deleted; its claim is settled with nothing.
         present = [events[claim.seq] for claim in claims if claim.seq in events]
         batch = await asyncio.to_thread(_cut, present)
-        rows = await self._rows(batch)
+        rows = iter(await self._rows(batch))
         if batch:
             await self._catalogue.add(batch)
         results = []
         for event, passages in batch:
-            own = tuple(rows.pop(0) for _ in passages) if rows else ()
+            own = tuple(islice(rows, len(passages)))
             identity = self._embedder.identity if own and self._embedder else ""
             results.append(IndexedEvent(event.seq, passages, own, identity))
         results += [IndexedEvent(claim.seq, (), ()) for claim in claims if claim.seq not in events]

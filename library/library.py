@@ -47,7 +47,9 @@ class LibraryOptions:
 
     db: Path
     """The index lies beside it in the folder `<db>.index`."""
-    embedder: EmbedderName = "hashing"
+    embedder: EmbedderName = "none"
+    """`hashing` forgives spelling mistakes a little, for 1 kB a passage on disk, 11 MB and more of
+    memory, and twice the work of indexing."""
     ranking: Preset = "measured"
     mask_secrets: bool = False
     """Replace what looks like a secret before it is stored."""

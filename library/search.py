@@ -128,7 +128,7 @@ class Search:
             )
             live = await self._live(found, query.thread_no if query.path else None)
             count = len({one.seq for one in live if one.lexical > 0})
-            if not has_more or count >= max(ENOUGH_EVENTS, query.limit):
+            if not has_more or count >= ENOUGH_EVENTS:
                 break
             limit *= 4
         return question, live
