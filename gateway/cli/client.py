@@ -16,7 +16,6 @@ from urllib.parse import quote
 import httpx
 from msgspec import structs
 
-from gateway.app import build_app
 from gateway.auth import KeysFileUnusable
 from gateway.cli.options import Problem, Unusable
 from gateway.settings import Settings
@@ -96,6 +95,9 @@ def _outside(owner: Owner) -> httpx.AsyncClient:
 
 @asynccontextmanager
 async def _inside(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    # Heavy, and not needed to ask a gateway that runs.
+    from gateway.app import build_app
+
     app = build_app(structs.replace(settings, upstream="offline"), base_url=None)
     try:
         async with app.router.lifespan_context(app):

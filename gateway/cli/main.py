@@ -1,7 +1,8 @@
 """The command `library-of-context`.
 
-Each command's module is imported when the command is run, not before: `serve` must answer within
-1.5 s of its start, and rich, httpx and the client commands would cost a third of that.
+A command's module is imported when that command is run, not before: `serve` must answer within
+1.5 s of its start, and all modules together take a second. That is why the list of commands has
+texts of its own.
 """
 
 import os
@@ -11,23 +12,24 @@ from typing import Any
 
 import click
 
+NAME = "library-of-context"
 COMMANDS = {
-    "serve": "gateway.cli.serve",
-    "demo": "gateway.cli.demo",
-    "doctor": "gateway.cli.doctor",
-    "config": "gateway.cli.config",
-    "keys": "gateway.cli.keys",
-    "status": "gateway.cli.status",
-    "reports": "gateway.cli.reports",
-    "threads": "gateway.cli.records",
-    "events": "gateway.cli.records",
-    "search": "gateway.cli.records",
-    "pin": "gateway.cli.pins",
-    "unpin": "gateway.cli.pins",
-    "forget": "gateway.cli.pins",
-    "verify": "gateway.cli.verify",
+    "serve": ("serve", "Start the gateway."),
+    "demo": ("demo", "Show, on this machine alone, what the gateway does."),
+    "doctor": ("doctor", "Check this machine and the settings, with a fix for every problem."),
+    "config": ("config", "Print every setting with its value and where it came from."),
+    "keys": ("keys", "Add, list and revoke gateway keys."),
+    "status": ("status", "Print what is recorded, what waits to be indexed, what is stuck."),
+    "reports": ("reports", "Print what each request sent, left out and recalled, and why."),
+    "threads": ("records", "List threads, the last used first."),
+    "events": ("records", "List the stored messages of a thread."),
+    "search": ("records", "Find records as a request would."),
+    "pin": ("pins", "Keep a message in every prompt, or list what is kept."),
+    "unpin": ("pins", "Let go of a pinned message."),
+    "forget": ("pins", "Delete a thread or a collection for good."),
+    "verify": ("verify", "Check everything stored against its digests."),
 }
-"""Command -> the module that holds it under its own name; in the order of the help."""
+"""Command -> the module that holds it under its own name, and what the list of commands says."""
 
 EXIT_CODES = """Exit codes: 0 done; 1 a problem was found, or what was named does not exist;
 2 the command line or a setting is wrong; 3 the gateway or its database cannot be used now;
@@ -43,9 +45,13 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        command = getattr(import_module(f"gateway.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.group(
@@ -53,7 +59,7 @@ class LazyGroup(click.Group):
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="library-of-context")
+@click.version_option(package_name=NAME)
 def cli() -> None:
     """An OpenAI-compatible proxy that gives every chat a fixed context budget.
 
@@ -64,7 +70,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and exit with a code of `EXIT_CODES`."""
     try:
-        outcome: Any = cli.main(standalone_mode=False)
+        outcome: Any = cli.main(prog_name=NAME, standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()

@@ -1,0 +1,365 @@
+"""The commands as a user runs them: beside a gateway, without one, and wrongly."""
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.conftest import StartGateway
+from tests.e2e.gateway_process import (
+    COMMAND,
+    ROOT,
+    GatewayProcess,
+    clean_environment,
+    run_cli,
+)
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import Client, user
+
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def own(start_gateway: StartGateway, upstream: StubUpstream) -> GatewayProcess:
+    """A gateway to change and stop, whose library holds one thread of two turns, indexed."""
+    return with_thread(start_gateway())
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """The same to read from only, for many tests."""
+    database = tmp_path_factory.mktemp("read") / "library.db"
+    gateway = with_thread(GatewayProcess(db=database, upstream="offline"))
+    yield gateway
+    assert gateway.stop() == 0
+
+
+def with_thread(gateway: GatewayProcess) -> GatewayProcess:
+    client = Client(gateway.url)
+    first = client.chat([user("the blue key opens the boathouse")], session="one")
+    client.chat([user("and the red one?")], session="one")
+    client.close()
+    assert first.status == 200
+    gateway.wait_indexed()
+    return gateway
+
+
+def thread_of(gateway: GatewayProcess) -> str:
+    (thread,) = json.loads(gateway.cli("threads", "--json").stdout)
+    assert isinstance(thread["id"], str)
+    return thread["id"]
+
+
+def parsed(gateway: GatewayProcess, *arguments: str) -> Any:
+    return json.loads(gateway.cli(*arguments, "--json").stdout)
+
+
+def process(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment({}) | environment,
+        text=True,
+    )
+
+
+def ended(running: subprocess.Popen[str], sent: int | None = None) -> tuple[int, str, str]:
+    if sent is not None:
+        running.send_signal(sent)
+    out, err = running.communicate(timeout=WAIT_S)
+    return running.returncode, out, err.strip()  # click ends the line that ^C was echoed on.
+
+
+# -- data ------------------------------------------------------------------------------------------
+def test_data_commands_say_the_same_beside_a_gateway_and_without_one(own: GatewayProcess) -> None:
+    thread = thread_of(own)
+    calls = (
+        ("threads",),
+        ("events", thread),
+        ("search", "boathouse", "key"),
+        ("search", "boathouse", "--thread", thread),
+        ("pin",),
+    )
+    beside = [parsed(own, *call) for call in calls]
+    reports = own.cli("reports", "--json").stdout
+    table = own.cli("threads").stdout
+    own.stop()
+    assert [parsed(own, *call) for call in calls] == beside
+    assert own.cli("reports", "--json").stdout == reports
+    assert own.cli("threads").stdout == table
+    assert "boathouse" in beside[2]["hits"][0]["text"]
+    assert [event["role"] for event in beside[1]] == ["user", "assistant", "user", "assistant"]
+
+
+def test_events_are_paged_by_sequence(read: GatewayProcess) -> None:
+    thread = thread_of(read)
+    first = parsed(read, "events", thread, "--limit", "3")
+    rest = parsed(read, "events", thread, "--after", str(first[-1]["seq"]))
+    whole = parsed(read, "events", thread, "--branches")
+    assert first + rest == whole
+    assert len(first) == 3
+
+
+def test_a_pinned_event_is_listed_until_it_is_let_go(own: GatewayProcess) -> None:
+    event = parsed(own, "events", thread_of(own))[0]["id"]
+    assert event in own.cli("pin", event).stdout
+    assert [row["id"] for row in parsed(own, "pin")] == [event]
+    own.cli("unpin", event)
+    assert parsed(own, "pin") == []
+    assert own.cli("unpin", event, check=False).returncode == 1
+
+
+def test_forget_asks_first(own: GatewayProcess) -> None:
+    thread = thread_of(own)
+    asked = subprocess.run(
+        [*COMMAND, "forget", thread, "--db", str(own.db)],
+        input="n\n",
+        capture_output=True,
+        text=True,
+        env=clean_environment({}),
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert asked.returncode == 1
+    assert thread_of(own) == thread
+    assert "4 events" in own.cli("forget", thread, "--yes").stdout
+    assert parsed(own, "threads") == []
+
+
+def test_a_whole_collection_can_be_forgotten(own: GatewayProcess) -> None:
+    own.stop()
+    assert "4 events" in own.cli("forget", "--collection", "default", "--yes").stdout
+    assert parsed(own, "threads") == []
+    assert own.cli("forget", check=False).returncode == 2
+
+
+def test_reports_are_read_by_people_and_by_programs(read: GatewayProcess) -> None:
+    thread = thread_of(read)
+    lines = read.cli("reports", "--thread", thread, "--json").stdout.splitlines()
+    turns = [json.loads(line) for line in lines]
+    assert [turn["state"] for turn in turns] == ["done", "done"]
+    assert json.loads(read.cli("reports", "--limit", "1", "--json").stdout) == turns[-1]
+    shown = read.cli("reports", "--turn", turns[0]["turn_id"]).stdout
+    assert f"turn {turns[0]['turn_id']}" in shown
+    assert re.search(r"sent +\d+ of 8,000 tokens", shown)
+    assert read.cli("reports", "--turn", "x", "--follow", check=False).returncode == 2
+
+
+def test_followed_reports_go_on_until_ctrl_c(own: GatewayProcess) -> None:
+    running = process("reports", "--follow", "--json", "--db", str(own.db))
+    assert running.stdout is not None
+    seen = [json.loads(running.stdout.readline()) for _ in range(2)]
+    client = Client(own.url)
+    turn = client.chat([user("a third turn")], session="one").turn_id
+    client.close()
+    seen.append(json.loads(running.stdout.readline()))
+    assert seen[-1]["turn_id"] == turn
+    code, _, err = ended(running, signal.SIGINT)
+    assert (code, err) == (130, "")
+
+
+def test_status_tells_what_is_recorded_and_owed(read: GatewayProcess) -> None:
+    found = parsed(read, "status")
+    assert found["recorded_seq"] == found["indexed_seq"] == 4
+    assert re.search(r"recorded_seq +4", read.cli("status").stdout)
+
+
+def test_tables_fit_80_columns_and_hold_no_colour_when_piped(own: GatewayProcess) -> None:
+    thread = thread_of(own)
+    long = "word " * 200
+    client = Client(own.url)
+    client.chat([user(long)], session="two")
+    client.close()
+    own.wait_indexed()
+    calls = [("threads",), ("events", thread), ("search", "word"), ("pin",), ("status",)]
+    calls += [("config",), ("doctor", "--help"), ("serve", "--help")]
+    for call in calls:
+        database = () if "--help" in call else ("--db", str(own.db))
+        done = run_cli(*call, *database, env=clean_environment({}) | {"COLUMNS": "80"})
+        assert all(len(line) <= 80 for line in done.stdout.splitlines()), call
+        assert "\x1b" not in done.stdout
+
+
+def test_stored_text_is_no_markup_and_no_control_sequence(
+    own: GatewayProcess, upstream: StubUpstream
+) -> None:
+    client = Client(own.url)
+    client.chat([user("[red]mark[/red] \x1b[31mup\x07 [/nothing]")], session="two")
+    client.close()
+    shown = own.cli("threads").stdout
+    assert "[red]mark[/red]" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+def test_a_reader_that_goes_away_is_no_error(read: GatewayProcess) -> None:
+    command = shlex.join([*COMMAND, "events", thread_of(read), "--json", "--db", str(read.db)])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} | true"],
+        capture_output=True,
+        text=True,
+        env=clean_environment({}),
+        cwd=ROOT,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("call", [("threads",), ("events", "x"), ("status",), ("verify",)])
+def test_without_a_database_a_command_says_so_and_makes_none(
+    tmp_path: Path, call: tuple[str, ...]
+) -> None:
+    done = run_cli(*call, "--db", str(tmp_path / "library.db"), check=False)
+    assert done.returncode == 1
+    assert str(tmp_path / "library.db") in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_does_not_exist_is_named_with_code_1(read: GatewayProcess) -> None:
+    for call in (("events", "nothing/here"), ("pin", "e99"), ("reports", "--turn", "none")):
+        done = read.cli(*call, check=False)
+        assert done.returncode == 1
+        assert call[-1] in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+# -- serve -----------------------------------------------------------------------------------------
+def test_the_printed_curl_gets_an_answer(tmp_path: Path) -> None:
+    gateway = GatewayProcess(db=tmp_path / "library.db", upstream="offline")
+    try:
+        line = next(line for line in gateway.stdout_lines if line.startswith("curl "))
+        words = shlex.split(line)
+        reply = httpx.post(
+            words[1],
+            content=words[words.index("-d") + 1],
+            headers=dict([words[words.index("-H") + 1].split(": ")]),
+        )
+        assert reply.status_code == 200
+        assert gateway.stdout_lines[-2].strip() == f"export OPENAI_BASE_URL={gateway.url}"
+    finally:
+        assert gateway.stop() == 0
+    assert not (tmp_path / "library.db.owner").exists()
+
+
+def test_ctrl_c_ends_a_gateway_cleanly(tmp_path: Path) -> None:
+    gateway = GatewayProcess(db=tmp_path / "library.db", upstream="offline")
+    gateway.process.send_signal(signal.SIGINT)
+    assert gateway.wait() == 0
+    assert "Traceback" not in gateway.stderr
+
+
+def test_a_taken_port_is_told_with_who_has_it(read: GatewayProcess, tmp_path: Path) -> None:
+    port = read.origin.rpartition(":")[2]
+    done = run_cli(
+        *("serve", "--port", port, "--db", str(tmp_path / "other.db"), "--upstream", "offline"),
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "another gateway of the Library of Context" in done.stderr
+    assert str(read.process.pid) in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("serve", "--port", "many"), "flag --port: 'many'"),
+        (("serve", "--recall", "all"), "not one of thread, project"),
+        (("serve", "--host", "0.0.0.0"), "keys_file"),
+        (("serve", "--host", "no.such.host.invalid", "--keys-file", "k"), "no.such.host.invalid"),
+        (("config", "--config", "absent.toml"), "there is no file absent.toml"),
+        (("serve", "--prot", "1"), "--port"),
+        (("sevre",), "sevre"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_2(arguments: tuple[str, ...], said: str) -> None:
+    done = run_cli(*arguments, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("Error")]) == 1
+
+
+def test_config_prints_each_value_with_its_source_and_no_secret(tmp_path: Path) -> None:
+    path = tmp_path / "library-of-context.toml"
+    path.write_text('budget_tokens = 5000\n[upstreams.a]\nurl = "http://u:pw@h/v1"\n', "utf-8")
+    environment = clean_environment({"recall": "project"}) | {"OPENAI_API_KEY": "sk-secret"}
+    done = run_cli("config", "--config", str(path), "--port", "1", "--json", env=environment)
+    found = json.loads(done.stdout)
+    assert found["port"] == {"value": 1, "from": "flag --port"}
+    assert found["recall"]["from"] == "environment LIBRARY_OF_CONTEXT_RECALL"
+    assert found["budget_tokens"] == {"value": 5_000, "from": f"file {path}"}
+    assert "pw" not in done.stdout
+    assert "sk-secret" not in done.stdout
+    assert "recall" in run_cli("config", env=environment).stdout
+
+
+# -- doctor and demo -------------------------------------------------------------------------------
+def test_doctor_is_content_beside_a_running_gateway(read: GatewayProcess) -> None:
+    port = read.origin.rpartition(":")[2]
+    call = ("doctor", "--db", str(read.db), "--port", port, "--upstream", "offline")
+    done = run_cli(*call, env=clean_environment({}) | {"OPENAI_BASE_URL": read.url}, check=False)
+    assert done.returncode == 0, done.stdout
+    assert str(read.process.pid) in done.stdout
+
+
+def test_doctor_ends_with_code_1_and_a_fix_for_each_problem(tmp_path: Path) -> None:
+    (tmp_path / "library.db").touch(mode=0o644)
+    (tmp_path / "library.db").chmod(0o644)
+    call = ("doctor", "--db", str(tmp_path / "library.db"), "--port", "0")
+    done = run_cli(*call, "--upstream", "http://127.0.0.1:9/v1", check=False)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    problems = [at for at, line in enumerate(lines) if line.startswith("x ")]
+    assert len(problems) == 2
+    assert all(lines[at + 1].strip().startswith("fix: ") for at in problems)
+    rows = json.loads(run_cli(*call, "--upstream", "offline", "--json", check=False).stdout)
+    assert [row["what"] for row in rows if row["fix"]] == ["database"]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The demo's output; its temporary folder must be empty afterwards."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = run_cli("demo", env=clean_environment({}) | {"TMPDIR": str(folder), "COLUMNS": "80"})
+    assert done.stderr == ""
+    assert list(folder.iterdir()) == []
+    yield done.stdout
+
+
+def test_the_demo_shows_refusals_without_the_gateway_and_facts_found_with_it(demo: str) -> None:
+    assert demo.count("refused") >= 3
+    assert demo.count("fact found") == 3
+    forwarded = [int(n.replace(",", "")) for n in re.findall(r"(?:ed) +([\d,]+)   \w", demo)]
+    assert len(forwarded) == 20
+    assert max(forwarded) <= 4_000
+
+
+def test_the_readme_shows_what_the_demo_prints(demo: str) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = next(
+        block for block in re.findall(r"```\w*\n(.*?)```", text, re.S) if "the client says" in block
+    )
+    lines = [line.rstrip() for line in shown.splitlines() if not line.startswith("$ ")]
+    assert lines == [line.rstrip() for line in demo.splitlines()]
+
+
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        running = process("demo", TMPDIR=str(tmp_path))
+        until = time.monotonic() + WAIT_S
+        while not any(tmp_path.glob("*/library.db")) and time.monotonic() < until:
+            time.sleep(0.01)
+        code, out, err = ended(running, sent)
+        assert (code, out, err) == (130, "", "")
+        assert list(tmp_path.iterdir()) == []
