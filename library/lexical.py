@@ -12,6 +12,7 @@ collection, which would commit once for each collection instead of once for all.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -202,6 +203,18 @@ class Lexical:
             ]
             found = self._fetch([*clauses, *self._scope(where)], 1.0, limit)
         return sorted(found)
+
+    def passage_counts(self, low_seq: int, high_seq: int) -> Counter[int]:
+        """Return how many passages the index has of each event in a span of seqs."""
+        with _mapped():
+            wanted = Query.range_query(
+                self._schema, "seq", tantivy.FieldType.Integer, low_seq, high_seq
+            )
+            searcher = self._index.searcher()
+            hits = searcher.search(wanted, limit=max(1, searcher.num_docs), count=False).hits
+            places = [place for _score, place in hits]
+            seqs = searcher.fast_field_values("seq", places)
+            return Counter(seq for seq in seqs if isinstance(seq, int))
 
     # -- upkeep ---------------------------------------------------------------------------------
     @property

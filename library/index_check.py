@@ -1,0 +1,44 @@
+"""Check the lexical index of a database against what its store says is indexed, from outside.
+
+Runs beside a running owner: searching needs no lock. An index may hold more than a snapshot of the
+store does (what is indexed is settled a moment later), never less.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from library.catalogue import is_sound
+from library.lexical import Lexical, LexicalUnavailable
+from library.verify import Break, CheckIndex
+
+_BLOCK_EVENTS = 2_048
+KIND = "index"
+
+
+def index_check(db: Path) -> CheckIndex:
+    """Return the check of the index beside `db` that `library.verify.verify` asks for."""
+
+    def check(indexed: Iterator[tuple[int, int]]) -> Break | None:
+        folders = sorted(db.with_name(f"{db.name}.index").glob("lexical-*"))
+        if len(folders) != 1:
+            return Break(KIND, db.name, f"{len(folders)} index folders: it is built at next start")
+        (folder,) = folders
+        if not is_sound(folder):
+            return Break(KIND, folder.name, "a file has another checksum than it says")
+        try:
+            return _first_lack(Lexical(folder), indexed)
+        except LexicalUnavailable as error:
+            return Break(KIND, folder.name, str(error))
+
+    return check
+
+
+def _first_lack(lexical: Lexical, indexed: Iterator[tuple[int, int]]) -> Break | None:
+    while block := list(islice(indexed, _BLOCK_EVENTS)):
+        counts = lexical.passage_counts(block[0][0], block[-1][0])
+        for seq, count in block:
+            if counts[seq] != count:
+                detail = f"{counts[seq]} of {count} passages are in the index"
+                return Break(KIND, f"event {seq}", detail)
+    return None

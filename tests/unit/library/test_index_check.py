@@ -1,0 +1,45 @@
+import asyncio
+from pathlib import Path
+
+from library.index_check import index_check
+from tests.unit.library.teller import Teller, opened
+
+
+async def indexed(db: Path) -> list[tuple[int, int]]:
+    """Index some events of one, three and no passages; return what the store says of them."""
+    async with opened(db) as library:
+        teller = Teller(library, "s")
+        await teller.tell("short", "long text. " * 300, " ")
+        await teller.indexed()
+        return [
+            (event.seq, len(found.passages))
+            async for batch in library.store.indexed_events(after=0, batch=10)
+            for event, found in batch
+        ]
+
+
+async def test_an_index_that_has_all_is_right(tmp_path: Path) -> None:
+    expected = await indexed(tmp_path / "a.db")
+    assert [count for _seq, count in expected] == [1, 3, 0]
+    check = index_check(tmp_path / "a.db")
+    assert await asyncio.to_thread(check, iter(expected)) is None
+
+
+async def test_what_an_index_lacks_or_what_is_damaged_is_named(tmp_path: Path) -> None:
+    expected = await indexed(tmp_path / "a.db")
+    check = index_check(tmp_path / "a.db")
+    lacking = await asyncio.to_thread(check, iter([*expected, (9, 2)]))
+    assert lacking is not None
+    assert (lacking.kind, lacking.where) == ("index", "event 9")
+    (folder,) = (tmp_path / "a.db.index").iterdir()
+    file = next(folder.glob("*.idx"))
+    file.write_bytes(file.read_bytes()[:-1])
+    damaged = await asyncio.to_thread(check, iter(expected))
+    assert damaged is not None
+    assert damaged.where == folder.name
+
+
+def test_a_missing_index_is_said(tmp_path: Path) -> None:
+    missing = index_check(tmp_path / "a.db")(iter([]))
+    assert missing is not None
+    assert "0 index folders" in missing.detail

@@ -1,0 +1,85 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from library.lexical import Document, Lexical, LexicalUnavailable, Range, Where, stems
+
+
+def document(seq: int, words: str, *, branch: int = 1, position: int | None = None) -> Document:
+    place = seq if position is None else position
+    return Document(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, branch % 2, words)
+
+
+def where(*ranges: Range, collection: int = 1, thread: int | None = 1, **more: object) -> Where:
+    excluded = more.get("exclude", frozenset())
+    assert isinstance(excluded, frozenset)
+    return Where(collection, thread, ranges, bool(more.get("others")), excluded)
+
+
+def found(lexical: Lexical, scope: Where, *words: str) -> list[tuple[int, float]]:
+    some = lexical.search(scope, stems(words), full_score=1.0, limit=100)
+    return [(one.seq, one.lexical) for one in some]
+
+
+@pytest.fixture
+def lexical(tmp_path: Path) -> Lexical:
+    made = Lexical(tmp_path / "index")
+    made.add(
+        [document(seq, f"we deploy rockets number{seq} to mars{seq % 3}") for seq in range(1, 40)],
+        replaced=(),
+    )
+    made.add([document(99, "deploy elsewhere", branch=2)], replaced=())
+    made.commit()
+    return made
+
+
+def test_scope_narrows_what_is_found_and_changes_no_score(lexical: Lexical) -> None:
+    everything = dict(found(lexical, where(thread=None, others=True), "deployed", "number7"))
+    scope = where(Range(1, 5, 9), exclude=frozenset({6}))
+    narrow = dict(found(lexical, scope, "deployed", "number7"))
+    assert narrow.keys() == {5, 7, 8, 9}
+    assert all(everything[seq] == score for seq, score in narrow.items())
+
+
+def test_another_collection_is_never_found(lexical: Lexical) -> None:
+    assert found(lexical, where(collection=0, thread=None, others=True), "deploy")[0][0] == 99
+    assert 99 not in dict(found(lexical, where(thread=None, others=True), "deploy"))
+    assert found(lexical, where(Range(2, 0, 999)), "deploy") == []
+
+
+def test_adding_an_event_again_replaces_it(lexical: Lexical) -> None:
+    lexical.add([document(7, "something new")], replaced=(7,))
+    lexical.commit()
+    scope = where(Range(1, 0, 99))
+    assert found(lexical, scope, "number7") == []
+    assert [seq for seq, _score in found(lexical, scope, "new")] == [7]
+    assert lexical.document_count == 40
+
+
+def test_what_was_not_committed_is_gone(lexical: Lexical) -> None:
+    lexical.add([document(50, "unfinished")], replaced=(50,))
+    lexical.release_writer()
+    again = Lexical(lexical.folder)
+    assert again.highest_seq == 99
+    assert found(again, where(Range(1, 0, 99)), "unfinished") == []
+
+
+def test_neighbours_are_fetched_by_their_place(lexical: Lexical) -> None:
+    scope = where(Range(1, 0, 20))
+    places: Sequence[tuple[int, int]] = [(1, 3), (1, 4), (1, 30), (2, 99)]
+    around = lexical.around(scope, places, limit=9)
+    assert [(one.seq, one.lexical) for one in around] == [(3, 0.0), (4, 0.0)]
+
+
+def test_a_rarer_word_weighs_more_and_an_unknown_one_most(lexical: Lexical) -> None:
+    rarity = lexical.rarity(["deploy", "mars1", "number7", "unknown"])
+    assert list(rarity.values()) == sorted(rarity.values())
+
+
+def test_the_engines_errors_are_ours(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    (folder / "meta.json").write_text("{")
+    with pytest.raises(LexicalUnavailable):
+        Lexical(folder)
