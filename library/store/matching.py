@@ -8,6 +8,10 @@
    history, perhaps with a summary in front. Its first and last messages are looked up by digest;
    from each find the run of equal neighbours is followed both ways, and the longest run wins.
 
+   It counts when it shows a cut: it stands further on than in the transcript, what precedes it is
+   shorter than itself (a summary), and it is either long or the last that was said there. Two
+   conversations that only share some words ("Understood.", "Thanks!") stay two (CASES H1).
+
 A run that stands at the same place of the transcript as it does of the path is no cut. Where only
 tool results before it changed, their client has shortened them, and the path goes on; a changed
 user or assistant message is an edit: then the chain decides, and a branch is opened.
@@ -36,7 +40,12 @@ DIAGONALS_MAX = 8
 """So many candidate runs are followed; repeated short messages ("continue") make many."""
 
 SHORTEST_RUN = 2
-"""Two equal neighbours; one message alone proves nothing, unless it is unique and not a user's."""
+"""Two equal neighbours; one message alone proves nothing, unless it is unique, not a user's, and
+opens the transcript (or stands in a session that its client named)."""
+
+LONG_RUN = 8
+"""So many equal neighbours are no coincidence, wherever they stand. A shorter run ("Understood.",
+"Summarise.") is the same conversation only when nothing of that one follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +102,36 @@ class Matcher:
     def _better(
         self, messages: Sequence[IncomingMessage], by_chain: Match | None, run: "_Run"
     ) -> Match | None:
-        """Return the overlap where the client cut or shortened its history, else the chain."""
-        if by_chain is None:
-            return run.match
-        if run.length < SHORTEST_RUN:
-            return by_chain
+        """Return the run where it shows a cut or shortened results, else the chain."""
         node = run.match.node
         path = path_to(self.connection, node.branch_id, node.position)
-        is_behind = is_on(path, by_chain.node.branch_id, by_chain.node.position)
-        if not is_behind or run.match.offset < by_chain.offset:
+        start = by_chain
+        if start is not None and not is_on(path, start.node.branch_id, start.node.position):
+            start = None
+        if start is not None and run.match.offset == start.offset:
+            return self._in_place(messages, start, run, path)
+        if by_chain is not None and run.length <= by_chain.count:
             # An agent repeats its steps, ids and all: the longer of the two is what goes on.
-            return run.match if run.length > by_chain.count else by_chain
-        if run.match.offset > by_chain.offset:
-            return run.match
-        # Nothing was cut. Tool results that became shorter are the ones that are stored whole;
-        # anything else that changed is an edit, and what follows it stands on another branch.
+            return by_chain
+        is_cut = run.match.offset > (start.offset if start else 0)
+        if not is_cut and (by_chain is not None or run.length < LONG_RUN):
+            return by_chain  # Nothing is missing before it: another start, another conversation.
+        front_count = run.match.front_count - (start.count if start else 0)
+        if front_count >= run.length and not run.is_alone_enough:
+            return by_chain
+        is_long = run.length >= LONG_RUN or self.thread_no is not None
+        return run.match if is_long or self._is_tip(node) else by_chain
+
+    def _in_place(
+        self, messages: Sequence[IncomingMessage], by_chain: Match, run: "_Run", path: Path
+    ) -> Match:
+        """Return the run where only tool results before it are others than on its path.
+
+        Nothing was cut. Tool results that became shorter are the ones that are stored whole;
+        anything else that changed is an edit, and what follows it stands on another branch.
+        """
+        if run.length < SHORTEST_RUN:
+            return by_chain
         changed = range(by_chain.count, run.match.front_count)
         stored = self._said(path, after=by_chain.node.position, count=len(changed))
         for index, (digest, role) in zip(changed, stored, strict=True):
@@ -115,6 +139,11 @@ class Matcher:
             if messages[index].digest != digest and not is_result:
                 return by_chain
         return replace(run.match, front_count=by_chain.front_count)
+
+    def _is_tip(self, node: Node) -> bool:
+        """Tell whether nothing follows on the node's branch."""
+        row = self.connection.execute(SQL["last_position"], (node.branch_id,)).fetchone()
+        return bool(row[0] == node.position)
 
     def _said(self, path: Path, *, after: int, count: int) -> list[tuple[bytes, str]]:
         """Return digest and role of some events of a path, in order."""
@@ -217,7 +246,10 @@ class Matcher:
         ahead = inside.by_chain(chains(rest, after=hit.node.chain))
         node, end = (ahead.node, hit.index + ahead.count) if ahead else (hit.node, hit.index)
         match = Match(node, end + 1, start, is_overlap=True)
-        is_alone_enough = hit.is_unique and messages[hit.index].role in {"assistant", "tool"}
+        is_in_place = hit.index == 0 or self.thread_no is not None
+        is_alone_enough = (
+            is_in_place and hit.is_unique and messages[hit.index].role in {"assistant", "tool"}
+        )
         return _Run(match, end + 1 - start, is_alone_enough)
 
     def _equal_before(self, messages: Sequence[IncomingMessage], hit: "_Hit") -> int:

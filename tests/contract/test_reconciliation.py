@@ -77,6 +77,40 @@ class TestByContent:
         assert await texts_on(store, again) == ["Hello", "Hi!", "one", "1", "on"]
         assert await live_texts(store, one.thread_no) == ["Hello", "Hi!", "one", "1", "on"]
 
+    async def test_conversations_that_differ_keep_apart_although_all_that_follows_is_equal(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H1 (headroom#1808): nothing was cut, so a long equal run is no sign of one."""
+        start: list[Said] = [("user", "Hello"), ("assistant", "Hi!")]
+        one: list[Said] = [*start, ("user", "one"), ("assistant", "1")]
+        two: list[Said] = [*start, ("user", "two"), ("assistant", "2")]
+        common = conversation("common", 10)
+        await client.record([*one, *common, ("user", "next")])
+        await client.record([*two, ("user", "next")])
+        recorded = await client.record([*two, *common, ("user", "next")])
+        texts = [text for _, text in [*two, *common, ("user", "next")]]
+        assert await texts_on(store, recorded) == texts
+
+    @pytest.mark.parametrize("shared_count", [1, 2, 3])
+    @pytest.mark.parametrize("earlier_count", [0, 3])
+    async def test_conversations_that_share_some_words_are_two(
+        self, store: SqliteStore, client: Client, shared_count: int, earlier_count: int
+    ) -> None:
+        """CASES H1: a script that asks the same of every document."""
+        shared: list[Said] = [
+            ("assistant", "Understood."),
+            ("user", "Summarise it."),
+            ("assistant", "Which part?"),
+        ]
+        earlier = conversation("earlier", earlier_count)
+        one: list[Said] = [*earlier, ("user", "document one"), *shared[:shared_count]]
+        first = await client.ask([*one, ("user", "the end")], "one ends well")
+        second = await client.ask(
+            [("user", "document two"), *shared[:shared_count], ("user", "the end")], "badly"
+        )
+        assert second.thread_id != first.thread_id
+        assert second.matched_by == "new"
+
     async def test_changing_system_text_does_not_split_a_conversation(
         self, store: SqliteStore, client: Client
     ) -> None:
