@@ -51,18 +51,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     session.config.pluginmanager.register(_Watcher(session.config))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_sessionfinish(session: pytest.Session) -> object:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--all") and session.config.stash[_LEFT_OUT]:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-    return (yield)
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say what was left out, after everything else."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
     left_out = config.stash[_LEFT_OUT]
+    if reporter is None or not left_out:
+        return
     for reason, count in sorted(left_out.items()):
-        terminalreporter.write_line(f"left out: {count} x {reason}")
-    if config.getoption("--all") and left_out:
-        terminalreporter.write_line("failed: --all leaves nothing out", red=True)
+        reporter.write_line(f"left out: {count} x {reason}")
+    if config.getoption("--all"):
+        reporter.write_line("failed: --all leaves nothing out", red=True)
