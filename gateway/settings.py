@@ -164,7 +164,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "hashing"
     minimum_relevance: Annotated[
         float, Meta(ge=0, le=1, description="Records that score below this are not recalled.")
-    ] = 0.05
+    ] = 0.25
     mask_secrets: Annotated[
         bool, Meta(description="Mask what looks like a key or password before it is stored.")
     ] = False

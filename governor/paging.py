@@ -26,8 +26,9 @@ FOCUS_CHARS_MAX = 4_000
 """A focus is a question; the start and the end of a longer text say what it is about."""
 STEP_CHARS_MAX = 1_000
 """Of the latest step of a tool loop that goes into the focus."""
-HITS_MAX = 120
-"""More records than a desk of 8,000 tokens can hold."""
+HITS_MIN, HITS_MAX = 20, 120
+RECORD_TOKENS = 32
+"""A record with its header is seldom shorter: so many hits can a desk use, and no more are loaded."""
 
 
 PINNED_FRAME = rendered_block(PINNED_TAG, ["x"])
@@ -192,7 +193,9 @@ class Paging:
         if frozen is not None:
             return frozen, ()
         try:
-            found = await self.library.search(self._query(self.recorded, window, units, pinned))
+            found = await self.library.search(
+                self._query(self.recorded, window, units, pinned, room)
+            )
         except StoreUnavailable:
             # The request is recorded; it can go out without the past, and says so.
             return Desk(), ("recall",)
@@ -254,6 +257,7 @@ class Paging:
         window: Window,
         units: Sequence[int],
         pinned: Sequence[Event],
+        room_tokens: int,
     ) -> SearchQuery:
         run = [place for place in self.places[self._run_start(window) :] if place is not None]
         positions = [place.position for place in run if place.position >= 0]
@@ -274,7 +278,7 @@ class Paging:
             path=recorded.path,
             before_position=before,
             exclude_seqs=frozenset(outside),
-            limit=HITS_MAX,
+            limit=max(HITS_MIN, min(HITS_MAX, room_tokens // RECORD_TOKENS)),
         )
 
     def _run_start(self, window: Window) -> int:

@@ -3,7 +3,8 @@
 The window is a run of units up to the newest one. It starts at an *anchor* that stays where it is
 while the run still fits, and when it does not, moves so far that the run fills only the low-water
 share of its room. So the prompt keeps its prefix for many requests and then jumps once; a window
-that slid with every turn would throw the provider's cache away with every turn.
+that slid with every turn would throw the provider's cache away with every turn. An anchor whose
+run has become small for its room (a larger budget, a long question that is past) is moved back.
 
 Two units stand outside this choice, since they are always sent: the question (the last message of
 the user) and the newest unit. A prompt may not begin with an assistant message, so a run that
@@ -14,6 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from governor.transcript import Unit
+
+ANCHOR_USE_MIN = 0.5
+"""Of the low-water mark: a run that fills less of its room than this gives up its anchor. Units are
+rarely so large that a fresh run would not fill more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +51,17 @@ def place_window(
     """
     assert units and 0 < low_water <= 1
     starts = _Starts(units, cost, question)
+    low_tokens = int(room_tokens * low_water)
+    kept: Window | None = None
     if anchor is not None and 0 <= anchor < len(units):
         used = starts.cost_from(anchor, limit=room_tokens)
         if used is not None:
-            return Window(anchor, starts.head(anchor), used, is_moved=False)
-    placed = starts.longest(limit=int(room_tokens * low_water))
+            kept = Window(anchor, starts.head(anchor), used, is_moved=False)
+            if used >= low_tokens * ANCHOR_USE_MIN:
+                return kept
+    placed = starts.longest(limit=low_tokens)
+    if kept is not None and (placed is None or placed[0] >= kept.start):
+        return kept
     if placed is None:
         placed = starts.longest(limit=room_tokens)
     if placed is None:

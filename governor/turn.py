@@ -54,7 +54,7 @@ class Policy:
     """When the recent window overflows it is cut down to this share of its room, so that the
     prompt's prefix then stays the same for several turns."""
     recall: Recall = "thread"
-    minimum_relevance: float = 0.05
+    minimum_relevance: float = 0.25
     """Records that score lower stay off the desk."""
     is_observe: bool = False
     """Record and report, but send requests out as they came."""
