@@ -75,6 +75,22 @@ def test_the_window_stands_still_until_it_overflows_and_then_jumps() -> None:
     assert 1 <= jumps <= len(starts) // 2
 
 
+def test_a_window_that_is_small_for_a_larger_budget_takes_older_units_in_again() -> None:
+    """CASES C4 (open-webui#7991): a budget may be set for one request."""
+    shape = [(10, at % 2 == 0) for at in range(21)]
+    small, _, _ = placed(shape, room=20, low=0.7)
+    large, _, _ = placed(shape, room=150, low=0.7, anchor=small.start)
+    assert (small.used_tokens, large.used_tokens, large.is_moved) == (20, 100, True)
+    after, _, _ = placed(shape, room=160, low=0.7, anchor=large.start)
+    assert (after.start, after.is_moved) == (large.start, False)
+
+
+def test_an_anchor_stays_where_no_fresh_window_would_hold_more() -> None:
+    shape = [(10, True), (500, False), (10, True), (10, False), (10, True)]
+    window, _, _ = placed(shape, room=400, low=0.7, anchor=2)
+    assert (window.start, window.is_moved) == (2, False)
+
+
 def test_a_window_that_starts_inside_an_exchange_takes_its_user_message_along() -> None:
     shape = [(5, True), (40, False), (5, False), (5, False), (5, True)]
     window, _, _ = placed(shape, room=16)
