@@ -204,6 +204,8 @@ def test_nothing_that_was_dropped_would_still_fit(
         turn = bench.prepare(body, policy, uuid4().hex)
     except BudgetTooSmall:
         return
+    if turn.report.shortened:
+        return  # The newest step alone takes all the room.
     sent = outbound(body, turn)["messages"]
     first_kept = next(
         at
