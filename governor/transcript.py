@@ -142,6 +142,8 @@ def _repaired_pairs(messages: Sequence[Message], repairs: list[str]) -> list[tup
                 repairs.append(f"messages[{index}]: the call {call_id!r} had no result")
                 out.append((-1, _interrupted(call_id)))
                 continue
+            if any(messages[at].role in EMPTY for at in range(index + 1, found)):
+                repairs.append(f"messages[{found}]: a late tool result was moved behind its call")
             results.remove(found)
             taken.add(found)
             out.append((found, _answering(messages[found], call_id)))

@@ -143,6 +143,7 @@ def test_a_result_without_its_call_is_left_out() -> None:
 def test_a_late_result_moves_behind_its_call() -> None:
     transcript = read(parsed(assistant("", "a"), user("Well?"), tool("a", "late")))
     assert [m.text for m in transcript.messages] == ["f({})", "late", "Well?"]
+    assert transcript.repairs == ("messages[2]: a late tool result was moved behind its call",)
 
 
 def test_empty_ids_are_given_names_and_stay_together() -> None:
