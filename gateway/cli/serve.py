@@ -67,19 +67,21 @@ def banner(chosen: Chosen, base_url: str) -> list[str]:
     """Return what a user sees at start: the base URL first, alone on its line."""
     settings = chosen.settings
     row = settings.upstreams.get(settings.upstream)
-    where = f"{settings.upstream} at {row.url}" if row else settings.upstream
+    url = without_credentials(row.url if row else settings.upstream)
+    where = f"{settings.upstream} at {url}" if row else url
     reason = f" ({chosen.reason})" if chosen.reason else ""
     mode = ", observed only: requests go out as they came" if settings.observe else ""
     return [
         base_url,
         f"database  {settings.db}",
-        f"upstream  {without_credentials(where)}{reason}",
+        f"upstream  {where}{reason}",
         f"budget    {settings.budget_tokens:,} tokens a request{mode}",
-        *_to_paste(chosen, base_url, is_powershell=sys.platform == "win32"),
+        *to_paste(chosen, base_url, is_powershell=sys.platform == "win32"),
     ]
 
 
-def _to_paste(chosen: Chosen, base_url: str, *, is_powershell: bool) -> list[str]:
+def to_paste(chosen: Chosen, base_url: str, *, is_powershell: bool) -> list[str]:
+    """Return two lines to paste: where clients find the gateway, and a first request."""
     message = {"role": "user", "content": "Remember: the blue key opens the boathouse."}
     body = json.dumps({"model": chosen.model, "messages": [message]})
     url = f"{base_url}/chat/completions"

@@ -18,6 +18,7 @@ from gateway.cli.options import (
 )
 from gateway.wire.chat_completions import message_of
 from library.errors import LibraryError
+from library.index_check import index_check
 from library.verify import verify as verified
 
 
@@ -36,7 +37,7 @@ def verify(context: click.Context, /, db: str | None, config: str | None, is_jso
     if not database.exists():
         raise Problem(f"there is no database {database}")
     try:
-        found = verified(database, identify=_digest)
+        found = verified(database, identify=_digest, check_index=index_check(database))
     except LibraryError as error:
         raise Unusable(str(error)) from error
     if is_json:
