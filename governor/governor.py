@@ -172,15 +172,13 @@ class Governor:
         await request.counter.prime(texts, request.schemas)
 
         def priced() -> Layout:
-            layout = Layout(
+            return Layout(
                 transcript,
                 counter=request.counter,
                 schemas=request.schemas,
                 policy=request.policy,
                 dialect=request.dialect,
             )
-            layout.total_tokens()
-            return layout
 
         if sum(map(len, texts)) > OFF_LOOP_CHARS:
             return await asyncio.to_thread(priced)

@@ -34,13 +34,11 @@ def identity_digest(
     """
     if role == "assistant" and text.lstrip().startswith("<think>"):
         text = _THINKING.sub("", text, count=1)
-    hasher = blake2b(digest_size=DIGEST_BYTES)
-    # Each field is preceded by its length, so that no two lists of fields run together alike.
-    for part in (role, text.strip(), answers or "", *_call_fields(calls), *media):
-        data = part.encode("utf-8", "surrogatepass")
-        hasher.update(b"%d:" % len(data))
-        hasher.update(data)
-    return hasher.digest()
+    fields = [role, text.strip(), answers or "", *_call_fields(calls), *media]
+    # All lengths stand in front, so that no two lists of fields run together alike.
+    lengths = ",".join([str(len(field)) for field in fields])
+    data = f"{lengths}:{''.join(fields)}".encode("utf-8", "surrogatepass")
+    return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
 def _call_fields(calls: Sequence[tuple[str, str, str]]) -> Iterable[str]:

@@ -12,7 +12,7 @@ from governor.errors import BudgetTooSmall
 from governor.message import Message
 from governor.rendering import SEPARATOR, shortened_text
 from governor.ring import Window
-from governor.transcript import Transcript
+from governor.transcript import Transcript, Unit
 from governor.turn import Counter, Dialect, PlannedMessage, Policy
 
 LEFT_OUT = "[Earlier messages of this conversation were left out to fit the context budget.]"
@@ -59,27 +59,19 @@ class Layout:
         self._counter = counter
         self._policy = policy
         self._dialect = dialect
-        self._costs: dict[int, int] = {}
-        self.system_tokens = sum(
-            counter.message(message) for message in transcript.messages[: transcript.system_count]
-        )
+        self._costs = [counter.message(message) for message in transcript.messages]
+        """One a message, as it came or as it was shortened."""
+        self.system_tokens = sum(self._costs[: transcript.system_count])
+        self._units = [sum(self._costs[unit.start : unit.stop]) for unit in transcript.units]
 
     # -- prices --------------------------------------------------------------------------------
     def unit_tokens(self, index: int) -> int:
         """Return the price of a unit as it came, or as it was shortened."""
-        found = self._costs.get(index)
-        if found is None:
-            unit = self.transcript.units[index]
-            found = self._costs[index] = sum(
-                self._counter.message(self.transcript.messages[at], replaced=self.replaced.get(at))
-                for at in range(unit.start, unit.stop)
-            )
-        return found
+        return self._units[index]
 
     def total_tokens(self) -> int:
         """Return the price of the whole transcript with all that goes with it."""
-        units = sum(self.unit_tokens(index) for index in range(len(self.transcript.units)))
-        return self.fixed_tokens + units
+        return self.fixed_tokens + sum(self._units)
 
     @property
     def fixed_tokens(self) -> int:
@@ -123,17 +115,24 @@ class Layout:
         ]
         chars = room_tokens * CHARS_A_TOKEN_MAX // max(1, len(results))
         while results and room_tokens > 0 and chars >= RESULT_KEPT_CHARS_MIN:
-            self._costs.pop(self.last, None)
             for at in results:
                 text = self.transcript.messages[at].text
                 if len(text) > chars:
                     self.replaced[at] = shortened_text(text, kept_chars=chars)
+            self._price_again(unit)
             if self.unit_tokens(self.last) <= room_tokens:
                 return True
             chars = chars * 4 // 5
         self.replaced.clear()
-        self._costs.pop(self.last, None)
+        self._price_again(unit)
         return False
+
+    def _price_again(self, unit: Unit) -> None:
+        """Take over what was shortened in the newest unit, or no longer is."""
+        for at in range(unit.start, unit.stop):
+            message, replaced = self.transcript.messages[at], self.replaced.get(at)
+            self._costs[at] = self._counter.message(message, replaced=replaced)
+        self._units[self.last] = sum(self._costs[unit.start : unit.stop])
 
     # -- putting together ----------------------------------------------------------------------
     def compose(self, window: Window, *, pinned: str = "", desk: str = "") -> Prompt:
@@ -153,15 +152,19 @@ class Layout:
             )
             for at in chosen
         ]
+        costs = [self._planned_tokens(at, before.get(at, "")) for at in chosen]
         if transcript.question < 0 and (pinned or desk or window.start > 0):
             words = SEPARATOR.join(part for part in (pinned, desk) if part) or LEFT_OUT
-            made = PlannedMessage(self._dialect.user_message(words))
-            plan.insert(transcript.system_count, made)
-        costs = tuple(
-            self._counter.message(one.message, before=one.before, replaced=one.replaced)
-            for one in plan
-        )
-        return Prompt(tuple(plan), costs, self.overhead_tokens + self.schema_tokens)
+            made = self._dialect.user_message(words)
+            plan.insert(transcript.system_count, PlannedMessage(made))
+            costs.insert(transcript.system_count, self._counter.message(made))
+        return Prompt(tuple(plan), tuple(costs), self.overhead_tokens + self.schema_tokens)
+
+    def _planned_tokens(self, at: int, before: str) -> int:
+        if not before:
+            return self._costs[at]
+        message, replaced = self.transcript.messages[at], self.replaced.get(at)
+        return self._counter.message(message, before=before, replaced=replaced)
 
     def _blocks(self, chosen: list[int], *, pinned: str, desk: str) -> Mapping[int, str]:
         """Return what stands in front of which message: pins before the first user message, the

@@ -28,7 +28,7 @@ STEP_CHARS_MAX = 1_000
 """Of the latest step of a tool loop that goes into the focus."""
 HITS_MIN, HITS_MAX = 20, 120
 RECORD_TOKENS = 32
-"""A record with its header is seldom shorter: so many hits can a desk use, and no more are loaded."""
+"""A record with its header is seldom shorter, so that a desk can use no more hits than fit so."""
 
 
 PINNED_FRAME = rendered_block(PINNED_TAG, ["x"])

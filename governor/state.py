@@ -13,6 +13,9 @@ from governor.turn import PlannedMessage
 TRACE_MESSAGES_MAX = 1_024
 """Messages of the last prompt that are remembered to measure the shared prefix: about 25 kB."""
 
+KEY_BYTES = 7
+"""Of a digest: enough to tell the messages of one thread apart, and a number that JSON keeps."""
+
 
 class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
     """Passages `first..last` of event `seq`, `event.text[start:stop]`, on the desk."""
@@ -93,10 +96,14 @@ def _planned_key(planned: PlannedMessage) -> int:
     message = planned.message
     identity = message.digest or message.text.encode("utf-8", "surrogatepass")
     if not planned.before and planned.replaced is None:
-        return _key(identity)
+        return _number(message.digest) if message.digest else _key(identity)
     changed = f"{planned.before}\0{planned.replaced}".encode("utf-8", "surrogatepass")
     return _key(identity + changed)
 
 
 def _key(data: bytes) -> int:
-    return int.from_bytes(blake2b(data, digest_size=7).digest(), "big")
+    return _number(blake2b(data, digest_size=KEY_BYTES).digest())
+
+
+def _number(digest: bytes) -> int:
+    return int.from_bytes(digest[:KEY_BYTES], "big")

@@ -60,18 +60,17 @@ class Transcript:
 
 def read(messages: Sequence[Message]) -> Transcript:
     """Return the transcript of `messages`, mended where no provider would accept it."""
-    paired = list(enumerate(messages))
+    whole, origins = tuple(messages), tuple(range(len(messages)))
     repairs: list[str] = []
-    if not _is_paired(messages):
+    if not _is_paired(messages) or any(map(_is_empty, messages)):
         paired = _repaired_pairs(messages, repairs)
-    paired = [(origin, _filled(origin, message, repairs)) for origin, message in paired]
-    whole = tuple(message for _, message in paired)
+        whole = tuple(_filled(origin, message, repairs) for origin, message in paired)
+        origins = tuple(origin for origin, _ in paired)
     system_count = next(
         (index for index, message in enumerate(whole) if message.role != "system"), len(whole)
     )
     units = _units(whole, system_count)
     question = max((index for index, unit in enumerate(units) if unit.is_user), default=-1)
-    origins = tuple(origin for origin, _ in paired)
     return Transcript(whole, origins, system_count, units, question, tuple(repairs))
 
 
@@ -203,13 +202,19 @@ def _interrupted(call_id: str) -> Message:
     )
 
 
+def _is_empty(message: Message) -> bool:
+    if message.text and not message.text.isspace():
+        return False
+    if message.role not in EMPTY:
+        return False
+    return not (message.call_ids or message.images or message.opaque)
+
+
 def _filled(index: int, message: Message, repairs: list[str]) -> Message:
     """Return `message`, or one that says it is empty where it says nothing at all."""
-    filler = EMPTY.get(message.role)
-    if filler is None or message.call_ids or message.images or message.opaque:
+    if not _is_empty(message):
         return message
-    if message.text.strip():
-        return message
+    filler = EMPTY[message.role]
     repairs.append(f"messages[{index}]: empty content was marked as empty")
     return replace(
         message,

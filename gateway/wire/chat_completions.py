@@ -31,6 +31,8 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _KNOWN_KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal"}
+_PLAIN_KEYS = 2
+"""Role and content: most messages are nothing else, and take a short way."""
 _UNREAD_KEYS = {"annotations", "audio", "index", "cache_control"}
 """Not read by a model as text; every other unknown key is counted, to be on the safe side."""
 REASONING_KEYS = frozenset(
@@ -164,6 +166,10 @@ def _checked_message(index: int, raw: Any) -> Message:
 
 
 def _message(role: str, raw: dict[str, Any], content: str | list[Any] | None) -> Message:
+    known_role = _ROLES.get(role, "assistant")
+    if isinstance(content, str) and len(raw) == _PLAIN_KEYS and known_role != "tool":
+        digest = b"" if known_role == "system" else identity_digest(role=known_role, text=content)
+        return Message(known_role, raw, content, (content,), digest)
     parts = _Parts()
     if isinstance(content, str):
         parts.texts.append(content)
@@ -176,7 +182,6 @@ def _message(role: str, raw: dict[str, Any], content: str | list[Any] | None) ->
     calls, answers = _calls(raw), _answers(role, raw)
     words = "\n".join(parts.texts) if len(parts.texts) != 1 else parts.texts[0]
     spoken = [f"{name}({arguments})" for _, name, arguments in calls]
-    known_role = _ROLES.get(role, "assistant")
     return Message(
         role=known_role,
         raw=raw,
