@@ -63,7 +63,10 @@ def settings_options(command: Command) -> Command:
     for name, annotation in reversed(FIELDS.items()):
         if name in TABLES:
             continue
-        text = f"{description(annotation)} [default: {shown(name, getattr(defaults, name))}]"
+        default = getattr(defaults, name)
+        text = description(annotation)
+        if default not in ("", ()):
+            text += f" [default: {shown(name, default)}]"
         if base_type(annotation) is bool:
             negated = f"--no-{name.replace('_', '-')}"
             option = click.option(f"{flag(name)}/{negated}", name, default=None, help=text)
