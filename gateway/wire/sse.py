@@ -62,6 +62,7 @@ class SseReader:
         "_is_done_closed",
         "_is_error",
         "_is_first_line",
+        "_is_left_open",
         "_kept",
         "_line",
         "_max_event_bytes",
@@ -89,6 +90,7 @@ class SseReader:
         self._name = b""
         self._is_error = False
         self._is_done_closed = False
+        self._is_left_open = False
         self.has_done = False
         """A `[DONE]` line was read: it and what follows are kept."""
         self.is_terminal = False
@@ -123,6 +125,7 @@ class SseReader:
         """Take the end of the body, which completes whatever was begun."""
         events: list[SseEvent] = []
         ready = bytearray()
+        self._is_left_open = self._event_bytes > 0
         if self._line:
             self._end_line(b"", events, ready)
         if self.has_done:
@@ -141,7 +144,7 @@ class SseReader:
     @property
     def is_event_open(self) -> bool:
         """Lines of an event were forwarded whose blank line was not."""
-        return self._event_bytes > 0
+        return self._is_left_open or self._event_bytes > len(self._line)
 
     def _is_between_events(self) -> bool:
         return not (
