@@ -52,7 +52,6 @@ class Client:
     def headers(self) -> dict[bytes, bytes]:
         return dict(self.sent[0]["headers"])
 
-    @property
     def is_ended(self) -> bool:
         return bool(self.sent) and self.sent[-1].get("more_body") is False
 
