@@ -51,11 +51,16 @@ def gateway(shared_gateway: GatewayProcess, upstream: StubUpstream) -> GatewayPr
     return shared_gateway
 
 
+@pytest.fixture(autouse=True)
+def clients_are_closed() -> Iterator[None]:
+    yield
+    while Client.opened:
+        Client.opened.pop().close()
+
+
 @pytest.fixture
-def client(gateway: GatewayProcess) -> Iterator[Client]:
-    opened = Client(gateway.url)
-    yield opened
-    opened.close()
+def client(gateway: GatewayProcess) -> Client:
+    return Client(gateway.url)
 
 
 @pytest.fixture

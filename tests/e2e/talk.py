@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
@@ -115,9 +115,13 @@ class Reply:
 class Client:
     """Posts chats to one gateway as bare HTTP, so that a test sees every byte and header."""
 
+    opened: ClassVar[list["Client"]] = []
+    """Closed after each test (conftest.py), also when it failed half-way."""
+
     def __init__(self, url: str) -> None:
         self.url = url
         self.http = httpx.Client(base_url=url, timeout=30, trust_env=False)
+        self.opened.append(self)
 
     def close(self) -> None:
         self.http.close()

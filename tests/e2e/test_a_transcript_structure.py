@@ -37,19 +37,19 @@ def result_ids(seen: Seen) -> list[str]:
 
 
 @pytest.mark.parametrize("parallel", [1, 4])
-@pytest.mark.parametrize("budget", [700, 1_500, 3_000])
+@pytest.mark.parametrize("budget", [1_300, 2_000, 3_000])
 def test_a_tool_calling_message_and_all_its_results_stay_or_go_as_one(
     ask: Ask, topic: str, parallel: int, budget: int
 ) -> None:
     """CASES A1 (litellm#4931, #10696)."""
     talk: list[Json] = []
-    for turn in range(8):
-        talk += [user(f"{topic} {turn}"), *tool_steps(f"{topic}{turn}", steps=2, parallel=parallel)]
-        talk.append(assistant(f"done with {turn}"))
+    for turn in range(14):
+        steps = tool_steps(f"{topic}{turn}", steps=2, parallel=parallel, words=80 // parallel)
+        talk += [user(f"{topic} {turn}"), *steps, assistant(f"done with {turn}")]
     _, seen = ask([system("Use the tools."), *talk, user("and now?")], budget=budget)
     kept = call_ids(seen)
     assert kept == result_ids(seen)
-    assert 0 < len(kept) < 16 * parallel
+    assert 0 < len(kept) < 28 * parallel
     assert len(kept) % parallel == 0
 
 
@@ -83,11 +83,11 @@ def test_every_place_of_the_cut_leaves_calls_and_results_paired(
 ) -> None:
     """CASES A4 (freebuff PR#1292): budgets sweep over both mirror cuts of one unit."""
     talk: list[Json] = []
-    for turn in range(6):
-        talk += [user(f"{topic} {turn}"), *tool_steps(f"{topic}{turn}", steps=1, words=90)]
+    for turn in range(20):
+        talk += [user(f"{topic} {turn}"), *tool_steps(f"{topic}{turn}", steps=1, words=50)]
         talk.append(assistant("ok"))
     kept: set[int] = set()
-    for budget in range(220, 1_400, 20):
+    for budget in range(220, 2_000, 30):
         _, seen = ask([*talk, user("next")], budget=budget)
         assert call_ids(seen) == result_ids(seen)
         kept.add(len(call_ids(seen)))
@@ -287,7 +287,7 @@ PARTS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("kind", PARTS)
-@pytest.mark.parametrize("budget", [1_500, 4_000])
+@pytest.mark.parametrize("budget", [2_000, 4_000])
 def test_content_in_parts_is_handled_wherever_text_is(
     ask: Ask, gateway: GatewayProcess, topic: str, kind: str, budget: int
 ) -> None:
@@ -296,7 +296,7 @@ def test_content_in_parts_is_handled_wherever_text_is(
     talk = [in_parts, assistant([{"type": "text", "text": "I see."}])]
     talk += small_talk(f"{topic}{budget}", turns=9)
     talk += [assistant([{"type": "refusal", "refusal": "I will not."}]), in_parts]
-    reply, seen = ask(talk, budget=budget)
+    reply, seen = ask(talk, budget=budget, model="gpt-4o")
     sent_parts = seen.messages[-1]["content"]
     assert [p for p in sent_parts if p in PARTS[kind]] == PARTS[kind]
     stored = [row["body"] for row in gateway.events() if row["thread_id"] == reply.thread_id]

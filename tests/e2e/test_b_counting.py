@@ -25,6 +25,9 @@ from tests.e2e.talk import (
     user,
 )
 
+PER_PART_TOKENS = 2
+"""Our own margin for a part: what joins the parts of a message is not published."""
+
 
 def png(*, width: int, height: int) -> str:
     """Return a real PNG of noise as a data URL; large, because noise does not compress."""
@@ -62,7 +65,8 @@ def test_an_inline_image_costs_what_the_formula_says(
         [user([{"type": "text", "text": f"{topic} {detail} what is this?"}])], model="gpt-4o"
     )
     assert seen.messages == talk
-    assert reply.prompt_tokens - plain.prompt_tokens == image_tokens
+    over = reply.prompt_tokens - plain.prompt_tokens - image_tokens
+    assert 0 <= over <= PER_PART_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,7 @@ def test_an_unknown_part_gets_an_estimate_and_no_exception(
     """CASES B1 (litellm#39910)."""
     upstream.budget_tokens = None
     talk = [user([{"type": "text", "text": f"{topic} {str(part)[:60]}"}, part])]
-    reply = client.chat(talk)
+    reply = client.chat(talk, model="gpt-4o")
     assert reply.status == 200, reply.content
     assert upstream.last.messages == talk
     assert reply.prompt_tokens > 10
@@ -136,7 +140,6 @@ def test_the_reply_is_reserved_when_the_window_is_the_limit(
     assert reply.status == 200
     assert int(reply.headers["x-library-budget-tokens"]) == 1_800
     assert upstream.last.json[field] == 1_200
-    client.close()
 
 
 NETWORK_GUARD = """
@@ -177,7 +180,6 @@ def test_counting_needs_no_network(
         reply = client.chat([*small_talk(topic, turns=2), user(f"{model}?")], model=model)
         assert reply.status == 200
         assert reply.prompt_tokens > 200
-    client.close()
     assert not log.exists(), log.read_text(encoding="utf-8")
 
 
@@ -318,7 +320,7 @@ def test_a_history_ten_times_the_window_stays_answerable(
     ask: Ask, topic: str, gateway: GatewayProcess
 ) -> None:
     """CASES B6, B8 (headroom PR#2942, headroom#782)."""
-    talk = small_talk(topic, turns=130, words=120)
+    talk = small_talk(topic, turns=140, words=120)
     assert request_tokens({"messages": talk}) > 10 * 4_000
     reply, seen = ask([system("Be kind."), *talk, user("Short question?")])
     assert seen.messages[0] == system("Be kind.")

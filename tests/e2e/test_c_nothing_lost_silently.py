@@ -71,7 +71,6 @@ def test_an_index_that_is_down_looks_different_from_nothing_found(
     assert answer.status == 200
     found = int(answer.headers["x-library-swapped-in"]) > 0
     assert found or "x-library-degraded" in answer.headers
-    client.close()
 
 
 @pytest.mark.parametrize("budget", [900, 1_700, 2_600])
@@ -80,7 +79,7 @@ def test_the_budget_can_be_set_for_one_request(ask: Ask, topic: str, budget: int
     talk = [*small_talk(topic, turns=30), user("?")]
     reply, seen = ask(talk, budget=budget)
     assert int(reply.headers["x-library-budget-tokens"]) == budget
-    assert budget // 2 < request_tokens(seen.json) <= budget
+    assert budget // 3 < request_tokens(seen.json) <= budget
 
 
 @pytest.mark.parametrize("value", ["0", "-5", "many", "1e3", "99999999999999999999"])

@@ -228,7 +228,6 @@ def test_a_malformed_chunk_ends_neither_the_process_nor_another_stream(
         reply = ask_stream(client, f"{topic} sick {kind}")
         gate.open()
         rest = b"".join(pieces)
-    other.close()
     assert first + rest == sent(healthy)
     assert sent(steps).startswith(reply.content[:20])
     assert gateway.process.poll() is None
@@ -365,7 +364,6 @@ def test_an_error_before_the_first_byte_keeps_its_status_and_body(
     client = Client(fast_failing.url)
     upstream.respond = lambda seen: ERRORS[kind]
     reply = client.chat([user(topic)], stream=stream_asked)
-    client.close()
     assert reply.status == ERRORS[kind].status
     assert reply.content == sent(list(ERRORS[kind].steps))
     for name, value in ERRORS[kind].headers:
@@ -392,7 +390,6 @@ def test_an_upstream_that_is_not_there_is_a_bad_gateway(
     gateway = start_gateway(url="http://127.0.0.1:1/v1", upstream_retries=0)
     client = Client(gateway.url)
     reply = client.chat([user(topic)])
-    client.close()
     assert reply.status == 502
     assert reply.json["error"]["type"]
     assert gateway.report(reply.turn_id)["state"] == "failed"
@@ -413,7 +410,6 @@ def test_an_upstream_that_takes_too_long_is_given_up(
         upstream.script(stream([ROLE, chunk({"content": "x"}), Hang()]))
         reply = ask_stream(client, topic)
         assert b'"error"' in reply.content
-    client.close()
     assert upstream.last.closed.wait(1.0)
     assert gateway.report(reply.turn_id)["state"] == "failed"
 
@@ -442,7 +438,6 @@ def test_an_idle_stream_carries_comments_when_asked_to(
             received += next(pieces)
         gate.open()
         received += b"".join(pieces)
-    client.close()
     lines = [line for line in received.split(b"\n\n") if line and not line.startswith(b":")]
     assert lines[-1] == b"data: [DONE]"
     assert len(lines) == 4

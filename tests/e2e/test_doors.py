@@ -72,7 +72,6 @@ def test_overload_is_answered_429_before_memory_runs_out(
     def post(number: int) -> None:
         client = Client(gateway.url)
         statuses.append(client.chat([user(f"{topic} {number}")], stream=True).status)
-        client.close()
 
     threads = [threading.Thread(target=post, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -90,7 +89,6 @@ def test_overload_is_answered_429_before_memory_runs_out(
         thread.join()
     assert statuses == [200] * 4
     assert client.chat([user(f"{topic} now")]).status == 200
-    client.close()
 
 
 def test_an_observer_records_and_reports_and_changes_nothing(
@@ -105,7 +103,6 @@ def test_an_observer_records_and_reports_and_changes_nothing(
     gateway.wait_indexed()
     talk += [assistant(first.text), user(f"{topic} question 2?")]
     second = client.chat(talk)
-    client.close()
     assert upstream.last.messages == talk
     report = gateway.report(second.turn_id)
     assert report["is_observe"]
@@ -140,7 +137,6 @@ def test_forgetting_a_thread_leaves_no_trace_in_any_file(
     assert gateway.files_holding(secret.lower()) == []
     assert gateway.files_holding(kept)
     again = client.chat([user(f"{topic} who said {secret[:9]}?")], session="gone")
-    client.close()
     assert again.status == 200
     assert gateway.cli("verify").stdout.startswith("OK")
 

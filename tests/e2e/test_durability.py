@@ -155,7 +155,6 @@ def test_a_full_disk_is_answered_as_configured_and_said(
     assert gateway.get("/livez").status_code == 200
     (small_disk / "ballast").unlink()
     later = client.chat([user(f"{topic} after")])
-    client.close()
     assert later.status == 200
     assert "x-library-degraded" not in later.headers
     assert f"{topic} after" in [row["text"] for row in gateway.events()]
@@ -182,7 +181,6 @@ def test_a_reply_that_cannot_be_stored_is_told_within_the_stream(
         fill(small_disk)
         gate.open()
         received += b"".join(pieces)
-    client.close()
     if durability == "strict":
         assert DONE not in received
         assert b'"error"' in received.rpartition(b"data: ")[2]
@@ -228,7 +226,6 @@ def test_every_turn_has_a_report_and_verify_finds_nothing_wrong(
     turns = [client.chat(messages).turn_id for messages in edits]
     upstream.script(stream([ROLE, chunk({"content": "half"})]))
     turns.append(client.chat([user(f"{topic} cut")], stream=True).turn_id)
-    client.close()
     for turn in turns:
         assert gateway.report(turn)["turn_id"] == turn
     gateway.wait_indexed()
@@ -244,7 +241,6 @@ def test_verify_names_the_first_break(
     gateway = start_gateway()
     client = Client(gateway.url)
     client.chat([*small_talk(topic, turns=3), user("x")])
-    client.close()
     gateway.wait_indexed()
     gateway.stop()
     code = 'UPDATE event SET body = \'{"role": "user", "content": "forged"}\' WHERE seq = 3'

@@ -191,7 +191,6 @@ def test_a_body_over_the_limit_is_refused_with_or_without_a_length(
     assert client.http.post("/chat/completions", content=body).status_code == 413
     pieces = (body[at : at + 5_000] for at in range(0, len(body), 5_000))
     assert client.http.post("/chat/completions", content=pieces).status_code == 413
-    client.close()
     assert upstream.chats == []
 
 

@@ -68,7 +68,6 @@ def test_reasoning_of_old_turns_is_left_out_where_the_upstream_wants_it_so(
     live = asks(call("c1", "look", "{}"), reasoning_content="live thought")
     talk = [user(topic), old, user("again"), live, result("c1", "seen")]
     reply = client.chat(talk)
-    client.close()
     assert reply.status == 200
     assert upstream.last.messages == [talk[0], assistant("done", x_kept=1), *talk[2:]]
     stored = [row["body"] for row in gateway.events()]
@@ -117,5 +116,5 @@ def test_no_marker_points_to_something_the_model_cannot_open(
     reply, seen = ask(talk, budget=1_500)
     [marker] = re.findall(r"\[\.\.\. .* \.\.\.\]", seen.messages[-1]["content"])
     assert not re.search(r"library_|open|fetch|retrieve|call|tool|http|/", marker)
-    [event_id] = gateway.report(reply.turn_id)["shortened"]
-    assert event_id in marker
+    [seq] = gateway.report(reply.turn_id)["shortened"]
+    assert re.search(rf"\be{seq}\b", marker)

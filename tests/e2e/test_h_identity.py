@@ -71,7 +71,6 @@ def test_the_very_next_request_sees_the_turn_before(
     for number, secret in enumerate(secrets):
         other = Client(gateway.url)
         reply = other.chat([user(secret)], session=topic)
-        other.close()
         assert reply.status == 200
         known = texts(upstream.last.messages)
         assert all(earlier in known for earlier in secrets[max(0, number - 5) : number])

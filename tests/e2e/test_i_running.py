@@ -45,7 +45,7 @@ def test_a_database_behind_a_symlink_is_refused_with_a_clear_message(tmp_path: P
         check=False,
     )
     assert done.returncode == 3, done.stderr
-    assert "symlink" in done.stderr
+    assert "symbolic link" in done.stderr
     assert "Traceback" not in done.stderr
 
 

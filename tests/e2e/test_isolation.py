@@ -43,7 +43,6 @@ def household(start_gateway: StartGateway, tmp_path: Path) -> Iterator[Household
     keys = {owner: add_key(keys_file, owner) for owner in OWNERS}
     made = Household(start_gateway(keys_file=keys_file, recall="project"), keys)
     yield made
-    made.client.close()
 
 
 def test_no_key_and_a_wrong_key_are_refused(

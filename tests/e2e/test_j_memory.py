@@ -4,6 +4,7 @@ J7 and J8 belong to the retrieval issue. J2's "imports keep it" and J3's contrac
 store itself (tests/contract); here stands what HTTP can show of them.
 """
 
+import re
 import threading
 from datetime import UTC, datetime
 
@@ -37,9 +38,10 @@ def test_recalled_text_that_a_client_sends_back_is_never_stored_as_new(
         reply, seen = ask([*seen.messages, assistant(reply.text), question], budget=1_300)
         assert reply.thread_id == thread
     gateway.wait_indexed()
-    holding = [row["text"] for row in gateway.events() if row["thread_id"] == thread]
-    assert sum("9034" in text for text in holding) == 1
-    assert not any("reading_desk" in text for text in holding)
+    rows = [row for row in gateway.events() if row["thread_id"] == thread]
+    assert sum("9034" in row["text"] for row in rows) == 1
+    # The stub's replies quote the end of what it was sent, and those are its own words.
+    assert not any("reading_desk" in row["text"] for row in rows if row["role"] == "user")
     assert texts(seen.messages).count("9034") == 1
 
 
@@ -82,7 +84,6 @@ def test_a_race_of_equal_requests_stores_each_message_once(
         client = Client(gateway.url)
         start.wait()
         statuses.append(client.chat(talk).status)
-        client.close()
 
     threads = [threading.Thread(target=post) for _ in range(12)]
     for thread in threads:
@@ -121,7 +122,6 @@ def test_without_an_embedder_words_still_find(
     gateway.wait_indexed()
     talk += [user("so"), assistant(first.text), user("which number has the lynx locker?")]
     assert client.chat(talk, budget=1_200).status == 200
-    client.close()
     assert "661" in texts(upstream.last.messages)
 
 
@@ -239,20 +239,26 @@ def test_a_desk_is_replaced_and_equal_requests_get_equal_bytes(
 ) -> None:
     """DESIGN 1.10, 2: swapped in and out are told; the desk never grows by itself."""
     talk: list[Json] = []
-    for name, number in (("emu", 11), ("yak", 22), ("auk", 33)):
-        talk += [user(f"{topic} the {name} crate weighs {number}4 kilos"), assistant("ok")]
+    for number, name in enumerate(("emu", "yak", "auk", "gnu", "koi")):
+        fact = f"{topic} the {name} crate weighs {number}4 kilos"
+        talk += [user(f"{fact} {filler(name, words=90)}"), assistant("ok")]
     talk = stored(ask, gateway, [*talk, *small_talk(topic, turns=20)])
-    seen_blocks = []
-    for name, number in (("emu", 11), ("yak", 22)):
+    before: set[str] = set()
+    for number, name in enumerate(("emu", "yak", "auk")):
         question = [*talk, user(f"how heavy is the {name} crate in kilos?")]
-        reply, seen = ask(question, budget=1_300)
+        reply, seen = ask(question, budget=900)
         block = texts(seen.messages[-1:])
-        assert f"{number}4" in block
+        assert f"the {name} crate weighs {number}4 kilos" in block
         assert block.count("<reading_desk") == 1
-        seen_blocks.append(block)
-        _, again = ask(question, budget=1_300)
+        report = gateway.report(reply.turn_id)
+        swapped_in, retained = {r["id"] for r in report["swapped_in"]}, {*report["retained"]}
+        laid = {*re.findall(r'<library_record id="([^"]+)"', block)}
+        assert laid == swapped_in | retained
+        assert (swapped_in & before, retained - before) == (set(), set())
+        assert {*report["swapped_out"]} == before - laid
+        _, again = ask(question, budget=900)
         assert again.body == seen.body
-        assert gateway.report(reply.turn_id)["swapped_in"]
+        before = laid
 
 
 @pytest.mark.parametrize("recall", ["thread", "project"])
@@ -265,6 +271,5 @@ def test_recall_reaches_as_far_as_it_was_told(
     client.chat([user(f"{topic} the dodo depot has code 7781")], session=f"{topic}-a")
     gateway.wait_indexed()
     reply = client.chat([user("what code has the dodo depot?")], session=f"{topic}-b")
-    client.close()
     assert ("7781" in texts(upstream.last.messages)) == (recall == "project")
-    assert int(reply.headers["x-library-swapped-in"]) == (1 if recall == "project" else 0)
+    assert (int(reply.headers["x-library-swapped-in"]) > 0) == (recall == "project")

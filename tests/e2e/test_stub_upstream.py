@@ -100,7 +100,6 @@ def test_gates_hold_cuts_cut_and_hang_ups_are_seen(upstream: StubUpstream) -> No
         assert DONE not in received
         gate.open()
         assert b"".join(pieces).endswith(DONE)
-    client.close()
     origin = upstream.url.removesuffix("/v1")
     cut = RawConnection(origin, {"messages": [user("u")]})
     cut.read_until(b"1\r\nx\r\n")
