@@ -11,7 +11,7 @@ Source: litellm 1.110.2, measured; PACKAGES.md lists what it does otherwise.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ _UNDERSTOOD = frozenset(
     }
 )
 """Fields that litellm takes as arguments; the others travel in `extra_body`."""
+_CAUSES_MAX = 10
 _ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -115,7 +116,6 @@ class LitellmUpstream:
             "max_retries": 0,
             "num_retries": 0,
             "timeout": self._patience.first_byte_s,
-            "stream_timeout": self._patience.idle_s,
             **self._options,
         }
 
@@ -130,11 +130,16 @@ class LitellmUpstream:
         try:
             async with asyncio.timeout(self._patience.first_byte_s):
                 answer = await litellm.acompletion(**arguments)
-        except (TimeoutError, litellm.exceptions.Timeout) as error:
+        except TimeoutError as error:
             raise UpstreamFailed("timeout", f"{self.name} did not answer", status=504) from error
-        except litellm.exceptions.APIConnectionError as error:
-            raise UpstreamFailed("refused", f"{self.name} refused: {error}") from error
-        except litellm.OpenAIError as error:
+        except _errors(litellm) as error:
+            # litellm calls a refused connection a server's error 500; where it came from is truer.
+            causes = [type(one).__name__ for one in _chain(error)]
+            if "APITimeoutError" in causes or "Timeout" in causes:
+                detail = f"{self.name} did not answer"
+                raise UpstreamFailed("timeout", detail, status=504) from error
+            if "APIConnectionError" in causes:
+                raise UpstreamFailed("refused", f"{self.name} refused: {error}") from error
             return _error(error, is_overflow=_is_overflow(litellm, error))
         if not arguments.get("stream"):
             return _whole(200, _without_nones(answer.model_dump(exclude_none=True)))
@@ -208,7 +213,7 @@ class _Stream:
             raise UpstreamFailed(
                 "timeout", f"{self._name} was silent for {self._idle_s:g} s", status=504
             ) from error
-        except self._litellm.OpenAIError as error:
+        except _errors(self._litellm) as error:
             raise UpstreamFailed("broken", f"{self._name} broke off: {error}") from error
         yield b"data: [DONE]\n\n"
 
@@ -237,6 +242,20 @@ def _without_nones(fields: dict[str, Any]) -> dict[str, Any]:
         if message is not None:
             message.setdefault("content", None)
     return fields
+
+
+def _errors(litellm: Any) -> tuple[type[Exception], ...]:
+    """Return what litellm raises: OpenAI's errors and its own copies of them."""
+    return (litellm.exceptions.openai.OpenAIError, litellm.OpenAIError)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what it came from."""
+    for _ in range(_CAUSES_MAX):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _is_overflow(litellm: Any, error: Exception) -> bool:
