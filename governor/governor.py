@@ -111,7 +111,8 @@ class Governor:
         """Note the reply's tokens: the upstream's number, else our own count, marked so."""
         told = _tokens(outcome.usage, "completion_tokens")
         if told is None and outcome.replies:
-            told = sum(turn.counter.count(reply.text) for reply in outcome.replies)
+            spoken = (text for reply in outcome.replies for text in reply.counted)
+            told = sum(map(turn.counter.count, spoken))
             turn.report.is_reply_tokens_estimated = True
         turn.report.reply_tokens = told
 
