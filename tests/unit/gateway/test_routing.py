@@ -1,0 +1,84 @@
+"""Which upstream, with whose key."""
+
+from typing import Any
+
+import pytest
+
+from gateway.auth import LOCAL, Principal
+from gateway.routing import AUTHORIZATION, Routing, places
+from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from tests.unit.gateway.peers import Upstream
+
+SETTINGS = Settings(
+    upstream="home",
+    upstreams={
+        "home": UpstreamSettings(url="http://home/v1", api_key_env="HOME_KEY"),
+        "away": UpstreamSettings(url="http://away/v1", api_key_env="AWAY_KEY"),
+        "bare": UpstreamSettings(url="http://bare/v1", strip_old_reasoning=True),
+    },
+    models={
+        "away-*": ModelSettings(upstream="away", name="real-name"),
+        "direct": ModelSettings(upstream="http://elsewhere/v1"),
+        "bare": ModelSettings(upstream="bare"),
+    },
+)
+KEYED = Principal("ada", is_keyed=True)
+
+
+def routing(**environ: str) -> Routing:
+    upstreams: dict[str, Any] = {}
+    for place in places(SETTINGS):
+        upstreams[place] = Upstream()
+        upstreams[place].name = place
+    return Routing(SETTINGS, upstreams=upstreams, environ=environ)
+
+
+def test_every_place_that_is_named_has_its_upstream() -> None:
+    assert places(SETTINGS) == ["home", "away", "bare", "http://elsewhere/v1"]
+
+
+@pytest.mark.parametrize(
+    ("model", "upstream", "name"),
+    [
+        ("m", "home", "m"),
+        ("away-7", "away", "real-name"),
+        ("direct", "http://elsewhere/v1", "direct"),
+    ],
+)
+def test_a_model_goes_where_its_pattern_says(model: str, upstream: str, name: str) -> None:
+    target = routing().target(model, LOCAL)
+    assert (target.upstream.name, target.model.name) == (upstream, name)
+
+
+def test_a_keys_own_upstream_comes_first() -> None:
+    principal = Principal("ada", upstream="bare", is_keyed=True)
+    target = routing().target("away-7", principal)
+    assert target.upstream.name == "bare"
+    assert target.strips_old_reasoning
+    assert routing().default(principal).name == "bare"
+
+
+def test_a_gateway_key_never_leaves() -> None:
+    """DESIGN 9."""
+    table = routing(HOME_KEY="sk-home")
+    found = table.credentials(table.upstreams["home"], KEYED, has_own=True)
+    assert found.dropped == AUTHORIZATION
+    assert found.added == {"authorization": "Bearer sk-home"}
+    found = table.credentials(table.upstreams["bare"], KEYED, has_own=True)
+    assert (found.dropped, found.added) == (AUTHORIZATION, {})
+
+
+def test_without_keys_the_clients_own_goes_to_the_default_upstream_alone() -> None:
+    table = routing(HOME_KEY="sk-home", AWAY_KEY="sk-away")
+    home = table.credentials(table.upstreams["home"], LOCAL, has_own=True)
+    assert (home.dropped, home.added) == (frozenset(), {})
+    away = table.credentials(table.upstreams["away"], LOCAL, has_own=True)
+    assert (away.dropped, away.added) == (AUTHORIZATION, {"authorization": "Bearer sk-away"})
+    bare = table.credentials(table.upstreams["bare"], LOCAL, has_own=True)
+    assert bare.dropped == frozenset()
+
+
+def test_a_client_without_a_key_gets_the_one_in_the_environment() -> None:
+    table = routing(HOME_KEY="sk-home")
+    found = table.credentials(table.upstreams["home"], LOCAL, has_own=False)
+    assert found.added == {"authorization": "Bearer sk-home"}
