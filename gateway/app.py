@@ -5,8 +5,9 @@ the door (gateway/middleware.py) is the only one, and every layer costs each rel
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 from starlette.applications import Starlette
 from starlette.routing import Router
@@ -31,15 +32,19 @@ def build_app(
     *,
     base_url: str | None,
     environ: Mapping[str, str] = os.environ,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Starlette:
     """Return the app; its lifespan opens the library, and raises what that raises.
 
     `base_url` is told to other processes that find the database taken; None: nobody can call.
+    `now` dates what is recorded.
     """
     if base_url is not None:  # Else this runs inside another program, whose log it is.
         log_to_standard_error(settings.log_level)
     telemetry = Telemetry(logs_text=settings.log_text)
-    gateway = Gateway(settings=settings, telemetry=telemetry, counters=Counters(), environ=environ)
+    gateway = Gateway(
+        settings=settings, telemetry=telemetry, counters=Counters(), environ=environ, now=now
+    )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

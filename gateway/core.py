@@ -10,7 +10,7 @@ import contextlib
 import hmac
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +48,7 @@ class Gateway:
     keyring: Keyring | None = None
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def opened(self) -> tuple[Library, Routing, Relay]:
         """Return the parts that exist while the gateway is open.
@@ -130,7 +131,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
     try:
         if base_url is not None and isinstance(library.store, SqliteStore):
             await library.store.announce(base_url)
-        clock = Clock(now=lambda: datetime.now(UTC), monotonic_s=time.monotonic)
+        clock = Clock(now=gateway.now, monotonic_s=time.monotonic)
         governor = Governor(library, clock, gateway.counters)
         await governor.start()
         gateway.routing = Routing(settings, upstreams=upstreams, environ=gateway.environ)

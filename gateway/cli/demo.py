@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from gateway.upstream.offline import offline_app
 WINDOW_TOKENS = 8_192
 BUDGET_TOKENS = 4_000
 MODEL = "offline"
+DAY = datetime(2026, 1, 5, 9, tzinfo=UTC)
+"""When everything is said: recalled records carry their date, and a date costs tokens."""
 ANSWER_TIMEOUT_S = 30.0
 SAID_CELLS = 23
 """What 80 columns leave."""
@@ -130,7 +133,7 @@ async def running(folder: Path) -> AsyncIterator[tuple[Client, Client, httpx.Asy
             log_level="error",
             models={"*": ModelSettings(window_tokens=WINDOW_TOKENS)},
         )
-        app: Starlette = build_app(settings, base_url=None)
+        app: Starlette = build_app(settings, base_url=None, now=lambda: DAY)
         async with (
             background(app, listener) as origin,
             _http(model) as straight,
