@@ -24,8 +24,10 @@ from gateway.relay import Ended, Relay
 from gateway.routing import Routing
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
+from gateway.thread_budgets import ThreadBudgets
 from gateway.upstream.direct import open_pool
 from gateway.upstream.opening import made_upstreams, patience_of
+from gateway.upstream.protocol import Upstream
 from governor.counting import Counters
 from governor.governor import Clock, Governor
 from library.library import Library, LibraryOptions
@@ -46,6 +48,7 @@ class Gateway:
     routing: Routing | None = None
     relay: Relay | None = None
     keyring: Keyring | None = None
+    thread_budgets: ThreadBudgets = field(default_factory=ThreadBudgets)
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -125,15 +128,17 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         )
     )
     pool = open_pool(patience_of(settings))
-    upstreams = made_upstreams(
-        settings, pool=pool, counters=gateway.counters, environ=gateway.environ
-    )
+    upstreams: dict[str, Upstream] = {}
     try:
+        upstreams = made_upstreams(
+            settings, pool=pool, counters=gateway.counters, environ=gateway.environ
+        )
         if base_url is not None and isinstance(library.store, SqliteStore):
             await library.store.announce(base_url)
         clock = Clock(now=gateway.now, monotonic_s=time.monotonic)
         governor = Governor(library, clock, gateway.counters)
         await governor.start()
+        await gateway.thread_budgets.load(library)
         gateway.routing = Routing(settings, upstreams=upstreams, environ=gateway.environ)
         gateway.relay = Relay(
             governor,

@@ -7,7 +7,7 @@ requests.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -70,6 +70,8 @@ class Governor:
         report = new_report(request, started_at=self._clock.now())
         recorded = await self._recorder.record(request, report)
         watch.lap("record")
+        if recorded is not None and request.policy_of_thread is not None:
+            request = replace(request, policy=request.policy_of_thread(recorded.thread_id))
         try:
             prepared = await self._decide(request, recorded, report, watch)
         except BudgetTooSmall as error:

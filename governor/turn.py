@@ -1,6 +1,6 @@
 """One request on its way through the governor: what comes in, what is decided. Pure data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -98,6 +98,8 @@ class TurnRequest:
     dialect: "Dialect"
     event_id: str | None = None
     """Caller's id for the newest message."""
+    policy_of_thread: Callable[[str], Policy] | None = None
+    """Asked with the thread's id once it is known; what it returns takes the policy's place."""
     is_stripped: bool = False
     """Text of ours was taken out of the client's messages, so they may not go out as they came."""
 

@@ -70,6 +70,15 @@ class ChatCompletions:
         headers: Mapping[str, str],
     ) -> TurnRequest:
         session_id, identified_by = session_of(headers, request.fields)
+        settings, budgets = self._gateway.settings, self._gateway.thread_budgets
+        general = policy(settings, target, principal, headers)
+
+        def policy_of_thread(thread_id: str) -> Policy:
+            budget = budgets.get(thread_id)
+            if budget is None:
+                return general
+            return policy(settings, target, principal, headers, thread_budget=budget)
+
         return TurnRequest(
             turn_id=secrets.token_hex(TURN_ID_BYTES),
             collection=principal.collection,
@@ -80,7 +89,8 @@ class ChatCompletions:
             messages=request.messages,
             schemas=request.schemas,
             reply_tokens=request.reply_tokens,
-            policy=policy(self._gateway.settings, target, principal, headers),
+            policy=general,
+            policy_of_thread=policy_of_thread,
             counter=self._gateway.counters.counter_for(
                 target.model.name,
                 tokenizer=target.model.tokenizer or None,
@@ -157,9 +167,14 @@ def with_query(path: str, scope: Scope) -> str:
 
 
 def policy(
-    settings: Settings, target: Target, principal: Principal, headers: Mapping[str, str]
+    settings: Settings,
+    target: Target,
+    principal: Principal,
+    headers: Mapping[str, str],
+    *,
+    thread_budget: int | None = None,
 ) -> Policy:
-    """Return what governs one request: header over key over model over setting.
+    """Return what governs one request: header over thread over key over model over setting.
 
     Raises:
         BadParameter: a header does not hold what it must.
@@ -167,9 +182,9 @@ def policy(
 
     """
     model = target.model
-    budget = _tokens(headers, BUDGET, at_least=1)
-    if budget is None:
-        budget = principal.budget_tokens or model.budget_tokens or settings.budget_tokens
+    asked = _tokens(headers, BUDGET, at_least=1)
+    budget = asked or thread_budget or principal.budget_tokens or model.budget_tokens
+    budget = budget or settings.budget_tokens
     desk = _tokens(headers, DESK, at_least=0)
     if desk is None:
         desk = settings.desk_tokens if model.desk_tokens is None else model.desk_tokens
@@ -177,16 +192,13 @@ def policy(
     protected = settings.protected_tokens
     if budget < settings.budget_tokens:
         protected = min(protected, budget // 8)
+    reserve = model.reply_reserve_tokens
     return Policy(
         budget_tokens=budget,
         protected_tokens=protected,
         desk_tokens=desk,
         window_tokens=model.window_tokens,
-        reply_reserve_tokens=(
-            settings.reply_reserve_tokens
-            if model.reply_reserve_tokens is None
-            else model.reply_reserve_tokens
-        ),
+        reply_reserve_tokens=settings.reply_reserve_tokens if reserve is None else reserve,
         window_low_water=settings.window_low_water,
         recall=_recall(settings, principal, headers),
         minimum_relevance=settings.minimum_relevance,

@@ -24,6 +24,7 @@ from gateway.routes.answers import (
     principal_of,
     text,
 )
+from gateway.routes.chat import TOKENS_MAX
 from governor.state import loaded
 from library.errors import UnknownRecord
 from library.library import Library
@@ -51,6 +52,8 @@ class LibraryRoutes:
             route("/threads/{thread}", self.forget_thread, "DELETE"),
             route("/threads/{thread}/events", self.events),
             route("/threads/{thread}/desk", self.desk),
+            route("/threads/{thread}/budget", self.budget),
+            route("/threads/{thread}/budget", self.set_budget, "PUT"),
             route("/collections/{collection}", self.forget_collection, "DELETE"),
             route("/search", self.search),
             route("/pins", self.pins),
@@ -119,6 +122,24 @@ class LibraryRoutes:
             if entry.seq in events
         ]
         return json_response({"thread_id": thread, "desk": laid})
+
+    async def budget(self, request: Request) -> Response:
+        """Return the budget that was set for a thread; null: the setting holds."""
+        library, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        await _place(library, thread, collection_id)
+        tokens = self._gateway.thread_budgets.get(thread)
+        return json_response({"thread_id": thread, "budget_tokens": tokens})
+
+    async def set_budget(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        await _place(library, thread, collection_id)
+        tokens = (await body_fields(request)).get("budget_tokens")
+        if tokens is not None and (type(tokens) is not int or not 1 <= tokens <= TOKENS_MAX):
+            raise BadParameter("budget_tokens", f"a number from 1 to {TOKENS_MAX}, or null")
+        await self._gateway.thread_budgets.put(library, thread, tokens)
+        return json_response({"thread_id": thread, "budget_tokens": tokens})
 
     async def search(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
@@ -191,6 +212,7 @@ class LibraryRoutes:
         library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
         count = await library.forget_thread(thread, collection_id=collection_id)
+        await self._gateway.thread_budgets.put(library, thread, None)
         return json_response({"thread_id": thread, "event_count": count})
 
     async def forget_collection(self, request: Request) -> Response:
