@@ -43,8 +43,9 @@ class PassThrough:
             work = group.create_task(talk.run())
             watch = group.create_task(_watch(body, work))
             work.add_done_callback(lambda _: watch.cancel())
-        if talk.error is not None:
-            raise talk.error
+        # What went wrong with the upload comes first: the upstream's complaint only follows it.
+        if error := body.error or talk.error:
+            raise error
 
 
 async def passed(
@@ -80,6 +81,8 @@ class _Body:
             raise BodyTooLarge(limit_bytes)
         self.receive = receive
         self.is_read = asyncio.Event()
+        self.error: BodyTooLarge | ClientGone | None = None
+        """Why it broke off."""
         self._stay = stay
         self._limit_bytes = limit_bytes
 
@@ -94,11 +97,13 @@ class _Body:
         size_bytes = 0
         while True:
             message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
             size_bytes += len(message.get("body", b""))
-            if size_bytes > self._limit_bytes:
-                raise BodyTooLarge(self._limit_bytes)
+            if message["type"] == "http.disconnect":
+                self.error = ClientGone()
+            elif size_bytes > self._limit_bytes:
+                self.error = BodyTooLarge(self._limit_bytes)
+            if self.error is not None:
+                raise self.error
             if message.get("body"):
                 yield message["body"]
             if not message.get("more_body", False):
@@ -121,7 +126,7 @@ class _Talk:
         self._upstream = upstream
         self._request = request
         self._send = send
-        self.error: UpstreamFailed | BodyTooLarge | ClientGone | None = None
+        self.error: UpstreamFailed | None = None
 
     async def run(self) -> None:
         try:
@@ -130,7 +135,7 @@ class _Talk:
                 await self._relay(reply)
             finally:
                 await reply.aclose()
-        except (UpstreamFailed, BodyTooLarge, ClientGone) as error:
+        except UpstreamFailed as error:
             self.error = error
 
     async def _relay(self, reply: UpstreamReply) -> None:

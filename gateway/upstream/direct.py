@@ -9,7 +9,8 @@ a redirected POST would carry the key to another host. Encoded answers are not a
 decoded when they come anyway, because what is relayed must also be read.
 """
 
-from collections.abc import AsyncGenerator
+import io
+from collections.abc import AsyncGenerator, AsyncIterable
 
 import aiohttp
 import orjson
@@ -23,6 +24,7 @@ _IDLE_CONNECTION_S = 30.0
 _HEADER_BYTES_MAX = 65_536
 _TOKENIZE_TIMEOUT_S = 10.0
 _PROBE_TIMEOUT_S = 3.0
+_ONE_WRITE_BYTES_MAX = 1_048_576
 _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -72,7 +74,7 @@ class DirectUpstream:
             response = await self._pool.request(
                 request.method,
                 self._url(request.path),
-                data=request.body or None if request.upload is None else request.upload,
+                data=_sent(request),
                 headers={**request.headers, "accept-encoding": "identity"},
                 allow_redirects=False,
             )
@@ -140,6 +142,15 @@ class DirectUpstream:
 
     async def close(self) -> None:
         """Nothing: the pool is shared, and its owner closes it."""
+
+
+def _sent(request: UpstreamRequest) -> bytes | io.BytesIO | AsyncIterable[bytes] | None:
+    """Return the body as aiohttp wants it: in one write while it is small, else in pieces."""
+    if request.upload is not None:
+        return request.upload
+    if len(request.body) > _ONE_WRITE_BYTES_MAX:
+        return io.BytesIO(request.body)
+    return request.body or None
 
 
 class DirectReply:

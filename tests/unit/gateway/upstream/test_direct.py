@@ -57,6 +57,17 @@ async def test_nothing_is_added_to_a_request_but_what_belongs_to_its_connection(
     assert seen.target == f"/v1{PATH}?api-version=1&x=%2F"
 
 
+async def test_a_large_body_arrives_whole_with_its_length(
+    server: StubUpstream, upstream: DirectUpstream
+) -> None:
+    body = b'{"messages": [], "x": "' + b"y" * 3_000_000 + b'"}'
+    server.budget_tokens = None
+    server.script(said("ok"))
+    await read(await upstream.open(UpstreamRequest("POST", PATH, {}, body, is_stream=False)))
+    assert server.last.body == body
+    assert server.last.header("content-length") == str(len(body))
+
+
 async def test_an_encoded_answer_is_decoded_and_its_headers_say_so(
     server: StubUpstream, upstream: DirectUpstream
 ) -> None:

@@ -1,0 +1,116 @@
+"""What governs a request: header over thread over key over model over setting."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.auth import LOCAL, Principal
+from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.routes.chat import policy
+from gateway.routing import Target
+from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from tests.e2e.stub_upstream import StubUpstream
+from tests.unit.gateway.peers import Upstream
+from tests.unit.gateway.serving import chat, served
+
+SETTINGS = Settings()
+
+
+def target(settings: Settings = SETTINGS, model: str = "m") -> Target:
+    return Target(Upstream(), settings.for_model(model), strips_old_reasoning=False)
+
+
+def test_the_nearest_word_on_the_budget_counts() -> None:
+    """CASES C4 (open-webui#7991)."""
+    settings = Settings(models={"small": ModelSettings(budget_tokens=3_000)})
+    small, key = target(settings, "small"), Principal("a", budget_tokens=2_000)
+    assert policy(settings, target(settings), LOCAL, {}).budget_tokens == 8_000
+    assert policy(settings, small, LOCAL, {}).budget_tokens == 3_000
+    assert policy(settings, small, key, {}).budget_tokens == 2_000
+    assert policy(settings, small, key, {}, thread_budget=1_500).budget_tokens == 1_500
+    header = {"x-library-budget-tokens": "900"}
+    asked = policy(settings, small, key, header, thread_budget=1_500)
+    assert asked.budget_tokens == 900
+    assert asked.desk_tokens <= 225
+    assert asked.protected_tokens <= 112
+
+
+def test_the_desk_can_be_set_or_cleared_for_one_request() -> None:
+    for words, tokens in (("0", 0), ("500", 500)):
+        headers = {"x-library-desk-tokens": words}
+        assert policy(SETTINGS, target(), LOCAL, headers).desk_tokens == tokens
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1e3", "", " 5", "٣", "99999999999", "10000001"])
+def test_a_budget_that_is_no_number_is_refused(value: str) -> None:
+    with pytest.raises(BadParameter, match="x-library-budget-tokens"):
+        policy(SETTINGS, target(), LOCAL, {"x-library-budget-tokens": value})
+
+
+def test_recall_reaches_as_far_as_the_key_does() -> None:
+    narrow, project = Principal("a", scopes=("thread",)), Settings(recall="project")
+    assert policy(project, target(), LOCAL, {}).recall == "project"
+    assert policy(project, target(), narrow, {}).recall == "thread"
+    for recall in ("off", "thread"):
+        assert policy(project, target(), narrow, {"x-library-recall": recall}).recall == recall
+    with pytest.raises(ScopeForbidden):
+        policy(project, target(), narrow, {"x-library-recall": "project"})
+    with pytest.raises(BadParameter):
+        policy(project, target(), LOCAL, {"x-library-recall": "everything"})
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[StubUpstream]:
+    stub = StubUpstream().start()
+    yield stub
+    stub.stop()
+
+
+async def post(client: Any, body: Any, **headers: str) -> tuple[int, Any]:
+    async with client.post("/v1/chat/completions", json=body, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_a_renamed_model_is_the_only_thing_that_changes(
+    server: StubUpstream, tmp_path: Path
+) -> None:
+    server.reset()
+    async with served(
+        tmp_path,
+        upstream="stub",
+        upstreams={"stub": UpstreamSettings(url=server.url)},
+        models={"ours": ModelSettings(name="theirs")},
+    ) as client:
+        body = chat("hi", x_vendor={"a": [1]}) | {"model": "ours"}
+        assert (await post(client, body))[0] == 200
+        assert server.last.json == body | {"model": "theirs"}
+
+
+async def test_a_callers_event_id_is_taken_once(server: StubUpstream, tmp_path: Path) -> None:
+    server.reset()
+    async with served(tmp_path, upstream=server.url) as client:
+        headers = {"x-library-event-id": "mine-1", "x-library-session": "s"}
+        assert (await post(client, chat("one"), **headers))[0] == 200
+        assert (await post(client, chat("one"), **headers))[0] == 200
+        status, told = await post(client, chat("two"), **headers)
+        assert (status, told["error"]["code"]) == (409, "event_conflict")
+        for wrong in ("", "x" * 257):
+            status, _ = await post(client, chat("three"), **{"x-library-event-id": wrong})
+            assert status == 400
+    assert len(server.chats) == 2
+
+
+async def test_other_methods_are_404_and_nothing_is_sent(
+    server: StubUpstream, tmp_path: Path
+) -> None:
+    server.reset()
+    async with (
+        served(tmp_path, upstream=server.url) as client,
+        client.get("/v1/chat/completions") as answer,
+    ):
+        assert answer.status == 404
+        assert json.loads(await answer.read())["error"]["code"] == "not_found"
+    assert server.requests == []

@@ -1,0 +1,189 @@
+"""The routes under /library, on a real gateway with the offline upstream."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from gateway.auth import add_key
+from tests.unit.gateway.serving import chat, served
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
+    async with served(tmp_path) as session:
+        yield session
+
+
+async def said(client: aiohttp.ClientSession, *texts: str, **headers: str) -> Any:
+    """Say something; return the answer's headers."""
+    url = "/v1/chat/completions"
+    async with client.post(url, json=chat(*texts), headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+        await answer.read()
+        return answer.headers
+
+
+async def ask(client: aiohttp.ClientSession, method: str, path: str, **more: Any) -> Any:
+    async with client.request(method, f"/library{path}", **more) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_a_thread_its_events_and_its_turns_can_be_read(client: aiohttp.ClientSession) -> None:
+    headers = await said(client, "the blue key opens the boathouse")
+    thread, turn = headers["x-library-session"], headers["x-library-turn"]
+    _, threads = await ask(client, "GET", "/threads")
+    assert [row["id"] for row in threads["threads"]] == [thread]
+    _, events = await ask(client, "GET", f"/threads/{thread}/events")
+    assert [row["role"] for row in events["events"]] == ["user", "assistant"]
+    assert events["events"][0]["text"] == "the blue key opens the boathouse"
+    after = events["events"][0]["seq"]
+    _, later = await ask(client, "GET", f"/threads/{thread}/events", params={"after": after})
+    assert [row["role"] for row in later["events"]] == ["assistant"]
+    _, report = await ask(client, "GET", f"/turns/{turn}")
+    assert (report["turn_id"], report["state"]) == (turn, "done")
+    _, turns = await ask(client, "GET", "/turns", params={"thread": thread})
+    assert [row["turn_id"] for row in turns["turns"]] == [turn]
+    number = turns["turns"][0]["number"]
+    _, none = await ask(client, "GET", "/turns", params={"after": number})
+    assert none == {"turns": []}
+
+
+async def test_pins_are_set_listed_and_let_go(client: aiohttp.ClientSession) -> None:
+    thread = (await said(client, "always use metric units"))["x-library-session"]
+    _, events = await ask(client, "GET", f"/threads/{thread}/events")
+    event = events["events"][0]["id"]
+    status, pinned = await ask(client, "POST", "/pins", json={"event_id": event})
+    assert (status, pinned["id"]) == (200, event)
+    _, listed = await ask(client, "GET", "/pins", params={"thread": thread})
+    assert [row["id"] for row in listed["pins"]] == [event]
+    assert (await ask(client, "DELETE", f"/pins/{event}"))[0] == 200
+    assert (await ask(client, "DELETE", f"/pins/{event}"))[0] == 404
+    assert (await ask(client, "GET", "/pins"))[1] == {"pins": []}
+
+
+async def test_a_thread_can_have_a_budget_of_its_own(client: aiohttp.ClientSession) -> None:
+    """CASES C4 (open-webui#7991)."""
+    first = await said(client, "hello")
+    assert first["x-library-budget-tokens"] == "8000"
+    path = f"/threads/{first['x-library-session']}/budget"
+    assert (await ask(client, "PUT", path, json={"budget_tokens": 700}))[0] == 200
+    talk = ("hello", "x", "again")
+    assert (await said(client, *talk))["x-library-budget-tokens"] == "700"
+    one_request = await said(client, *talk, **{"x-library-budget-tokens": "900"})
+    assert one_request["x-library-budget-tokens"] == "900"
+    assert (await said(client, "another"))["x-library-budget-tokens"] == "8000"
+    assert (await ask(client, "GET", path))[1]["budget_tokens"] == 700
+    await ask(client, "PUT", path, json={"budget_tokens": None})
+    assert (await said(client, *talk))["x-library-budget-tokens"] == "8000"
+    for wrong in (0, -1, True, "7", 10**9):
+        assert (await ask(client, "PUT", path, json={"budget_tokens": wrong}))[0] == 400
+    assert (await ask(client, "PUT", "/threads/none/budget", json={}))[0] == 404
+
+
+async def test_what_was_said_is_found_by_its_words(client: aiohttp.ClientSession) -> None:
+    thread = (await said(client, "the walrus room is number 77"))["x-library-session"]
+    await said(client, "another conversation about gardens")
+    for _ in range(100):
+        _, found = await ask(client, "GET", "/search", params={"q": "walrus room"})
+        if found["hits"] and not found["degraded"]:
+            break
+    assert "walrus" in found["hits"][0]["text"]
+    assert found["hits"][0]["thread_id"] == thread
+    _, scoped = await ask(client, "GET", "/search", params={"q": "gardens", "thread": thread})
+    assert not any("gardens" in hit["text"] for hit in scoped["hits"])
+
+
+async def test_forgetting_a_thread_takes_its_events_with_it(client: aiohttp.ClientSession) -> None:
+    thread = (await said(client, "forget me"))["x-library-session"]
+    status, gone = await ask(client, "DELETE", f"/threads/{thread}")
+    assert (status, gone["event_count"]) == (200, 2)
+    assert (await ask(client, "DELETE", f"/threads/{thread}"))[0] == 404
+    assert (await ask(client, "GET", "/threads"))[1] == {"threads": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "param"),
+    [
+        ("/turns?after=x", "after"),
+        ("/turns?after=-1", "after"),
+        ("/turns?newest=0", "newest"),
+        ("/turns?newest=99999", "newest"),
+        ("/turns?thread=", "thread"),
+        ("/threads?limit=1e3", "limit"),
+        ("/threads/t/events?live_only=maybe", "live_only"),
+        ("/search", "q"),
+        ("/search?q=%20", "q"),
+        ("/search?q=a&limit=²", "limit"),
+    ],
+)
+async def test_a_bad_parameter_is_the_callers_mistake(
+    client: aiohttp.ClientSession, path: str, param: str
+) -> None:
+    status, body = await ask(client, "GET", path)
+    assert status == 400
+    assert body["error"] == {
+        "message": body["error"]["message"],
+        "type": "invalid_request_error",
+        "param": param,
+        "code": "invalid_parameter",
+    }
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"{", b'{"event_id": 3}', b"{}"])
+async def test_a_bad_body_is_the_callers_mistake(
+    client: aiohttp.ClientSession, body: bytes
+) -> None:
+    assert (await ask(client, "POST", "/pins", data=body))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/turns/none"),
+        ("GET", "/threads/none/desk"),
+        ("GET", "/nothing"),
+        ("POST", "/status"),
+        ("DELETE", "/threads/none"),
+    ],
+)
+async def test_what_is_not_there_is_404(
+    client: aiohttp.ClientSession, method: str, path: str
+) -> None:
+    status, body = await ask(client, method, path)
+    assert (status, body["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_key_reaches_its_own_collection_only(tmp_path: Path) -> None:
+    """DESIGN 1.8."""
+    file = tmp_path / "keys.json"
+    keys = {
+        name: {"authorization": f"Bearer {add_key(file, key_id=name, collection=name)[1]}"}
+        for name in ("ada", "ben")
+    }
+    async with served(tmp_path, keys_file=str(file)) as client:
+        hers = await said(client, "a secret of hers", **keys["ada"])
+        thread, turn = hers["x-library-session"], hers["x-library-turn"]
+        his = keys["ben"]
+        assert (await ask(client, "GET", "/threads", headers=his))[1] == {"threads": []}
+        for path in (f"/turns/{turn}", f"/threads/{thread}/desk", f"/threads/{thread}/budget"):
+            assert (await ask(client, "GET", path, headers=his))[0] == 404
+        assert (await ask(client, "DELETE", f"/threads/{thread}", headers=his))[0] == 404
+        assert (await ask(client, "DELETE", "/collections/ada", headers=his))[0] == 403
+        assert (await ask(client, "POST", "/outbox/retry", headers=his))[0] == 403
+        assert (await ask(client, "GET", "/threads"))[0] == 401
+        assert (await ask(client, "DELETE", "/collections/ada", headers=keys["ada"]))[0] == 200
+
+
+async def test_the_outbox_can_be_tried_again(client: aiohttp.ClientSession) -> None:
+    assert await ask(client, "POST", "/outbox/retry") == (200, {"retried_count": 0})
+    assert (await ask(client, "POST", "/outbox/retry", json={"seqs": ["x"]}))[0] == 400
+
+
+async def test_status_says_how_far_the_index_is(client: aiohttp.ClientSession) -> None:
+    await said(client, "hello")
+    _, status = await ask(client, "GET", "/status")
+    assert status["recorded_seq"] == 2
+    assert status["quarantined"] == []

@@ -1,0 +1,70 @@
+"""Metrics that stay few, and a line that tells no secrets."""
+
+import json
+import logging
+from datetime import UTC, datetime
+
+import pytest
+
+from gateway.relay import Ended
+from gateway.telemetry import Telemetry, turn_log
+from gateway.upstream.protocol import UpstreamFailed
+from governor.turn import SwapReport
+from library.errors import StoreUnavailable
+from tests.unit.gateway.peers import Stage, Upstream
+
+STATUS = {
+    "pending_count": 3,
+    "quarantined": [],
+    "oldest_pending_at": datetime(2026, 1, 1, tzinfo=UTC),
+    "recorded_seq": 9,
+    "indexed_seq": 6,
+}
+
+
+def ended(**fields: object) -> Ended:
+    request = Stage(Upstream()).turn.request
+    report = SwapReport(turn_id="t", state="done", parts={"window": 70, "desk": 30})
+    report.degraded = ["embedder"]
+    report.steps_ms = {"record": 1.5}
+    return Ended(request, report, **fields)  # type: ignore[arg-type]
+
+
+async def test_an_exchange_is_counted_by_part_step_and_lack() -> None:
+    telemetry = Telemetry(logs_text=False)
+    telemetry.ended(ended(error=UpstreamFailed("timeout", "x"), steps_s={"first_byte": 0.2}))
+    telemetry.ended(ended(store_error=StoreUnavailable("full")))
+    text = telemetry.exposed(STATUS, {"token_counts": {"hits": 5}}).decode()
+    for line in (
+        'library_prompt_tokens_total{part="window"} 140.0',
+        'library_degraded_total{part="embedder"} 2.0',
+        'library_upstream_errors_total{kind="timeout"} 1.0',
+        'library_store_errors_total{reason="full"} 1.0',
+        'library_outbox_events{state="pending"} 3.0',
+        'library_cache{cache="token_counts",what="hits"} 5.0',
+        'library_step_seconds_count{step="record"} 2.0',
+    ):
+        assert line in text
+    age = next(row for row in text.splitlines() if row.startswith("library_outbox_oldest_seconds"))
+    assert float(age.split()[1]) > 3600
+
+
+async def test_two_gateways_in_one_process_do_not_add_up() -> None:
+    first, second = Telemetry(logs_text=False), Telemetry(logs_text=False)
+    first.ended(ended())
+    assert 'turns_total{state="done"}' not in second.exposed(STATUS, {}).decode()
+
+
+@pytest.mark.parametrize("logs_text", [True, False])
+async def test_a_turn_is_one_line_of_json_with_text_only_when_asked(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, logs_text: bool
+) -> None:
+    """CASES C1; issue 2, swap report."""
+    monkeypatch.setattr(turn_log, "propagate", True)
+    with caplog.at_level(logging.INFO, logger=turn_log.name):
+        Telemetry(logs_text=logs_text).ended(ended(steps_s={"commit": 0.001}))
+    [line] = caplog.messages
+    assert "\n" not in line
+    fields = json.loads(line)
+    assert fields["steps_ms"] == {"record": 1.5, "commit": 1.0}
+    assert ("question" in fields) == logs_text
