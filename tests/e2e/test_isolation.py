@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.answers import Json
-from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import GatewayProcess, run_cli
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, Reply, assistant, filler, texts, user
 
 OWNERS = ("ada", "ben", "cyd")
+LEAVER = "dan"
+"""His key is revoked by a test."""
 
 
 class Household:
@@ -22,6 +23,7 @@ class Household:
     def __init__(self, gateway: GatewayProcess, keys: dict[str, str]) -> None:
         self.gateway = gateway
         self.keys = keys
+        self.keys_file = gateway.db.with_name("keys.json")
         self.client = Client(gateway.url)
 
     def headers(self, owner: str) -> dict[str, str]:
@@ -37,12 +39,25 @@ def add_key(keys_file: Path, owner: str) -> str:
     return max(done.stdout.split(), key=len)
 
 
+@pytest.fixture(scope="module")
+def kept(
+    upstream_process: StubUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[GatewayProcess, dict[str, str]]]:
+    """The gateway and its keys, for all tests here: each has threads of its own."""
+    folder = tmp_path_factory.mktemp("household")
+    keys = {owner: add_key(folder / "keys.json", owner) for owner in (*OWNERS, LEAVER)}
+    gateway = GatewayProcess(
+        db=folder / "library.db",
+        upstream=upstream_process.url,
+        settings={"keys_file": folder / "keys.json", "recall": "project"},
+    )
+    yield gateway, keys
+    assert gateway.stop() == 0, gateway.stderr
+
+
 @pytest.fixture
-def household(start_gateway: StartGateway, tmp_path: Path) -> Iterator[Household]:
-    keys_file = tmp_path / "keys.toml"
-    keys = {owner: add_key(keys_file, owner) for owner in OWNERS}
-    made = Household(start_gateway(keys_file=keys_file, recall="project"), keys)
-    yield made
+def household(kept: tuple[GatewayProcess, dict[str, str]], upstream: StubUpstream) -> Household:
+    return Household(*kept)
 
 
 def test_no_key_and_a_wrong_key_are_refused(
@@ -62,25 +77,26 @@ def test_health_needs_no_key(household: Household) -> None:
 
 
 def test_a_gateway_key_is_stored_hashed_and_never_sent_on(
-    household: Household, upstream: StubUpstream, tmp_path: Path, topic: str
+    household: Household, upstream: StubUpstream, topic: str
 ) -> None:
     """DESIGN 9."""
     reply = household.chat("ada", [user(topic)])
     assert reply.status == 200
     key = household.keys["ada"]
     assert all(key not in value for _, value in upstream.last.headers)
-    assert key not in (tmp_path / "keys.toml").read_text(encoding="utf-8")
+    assert key not in household.keys_file.read_text(encoding="utf-8")
     assert household.gateway.files_holding(key) == []
     assert key not in household.gateway.stderr
 
 
-def test_a_revoked_key_is_refused(household: Household, tmp_path: Path, topic: str) -> None:
+def test_a_revoked_key_is_refused(household: Household, topic: str) -> None:
     """Issue 2: `keys revoke`; a running gateway sees it."""
-    run_cli("keys", "revoke", "ben", "--keys-file", str(tmp_path / "keys.toml"))
+    assert household.chat(LEAVER, [user(topic)]).status == 200
+    run_cli("keys", "revoke", LEAVER, "--keys-file", str(household.keys_file))
     until = time.monotonic() + 5
-    while household.chat("ben", [user(topic)]).status == 200 and time.monotonic() < until:
+    while household.chat(LEAVER, [user(topic)]).status == 200 and time.monotonic() < until:
         time.sleep(0.05)
-    assert household.chat("ben", [user(topic)]).status == 401
+    assert household.chat(LEAVER, [user(topic)]).status == 401
     assert household.chat("ada", [user(topic)]).status == 200
 
 
@@ -88,9 +104,9 @@ def test_a_session_id_counts_only_inside_its_own_keys_collection(
     household: Household, upstream: StubUpstream, topic: str
 ) -> None:
     """CASES H3 (claude-code-hub PR#793)."""
-    one = household.chat("ada", [user(f"{topic} hers")], session="same")
-    two = household.chat("ben", [user(f"{topic} his")], session="same")
-    three = household.chat("ben", [user("what did I say?")], session="same")
+    one = household.chat("ada", [user(f"{topic} hers")], session=topic)
+    two = household.chat("ben", [user(f"{topic} his")], session=topic)
+    three = household.chat("ben", [user("what did I say?")], session=topic)
     assert {one.status, two.status, three.status} == {200}
     assert "hers" not in texts(upstream.last.messages)
     assert f"{topic} his" in texts(upstream.last.messages)
@@ -117,7 +133,7 @@ def test_no_request_of_one_key_ever_shows_text_of_another(
     turns: dict[str, list[str]] = {owner: [] for owner in OWNERS}
     upstream.budget_tokens = 900
     for step in range(60):
-        owner, session = chance.choice(OWNERS), chance.choice(["s1", "s2", ""])
+        owner, session = chance.choice(OWNERS), chance.choice([f"{topic}1", f"{topic}2", ""])
         talk = talks.setdefault((owner, session), [])
         subject = chance.choice(["ledger", "harbour", "violin"])
         talk.append(

@@ -16,8 +16,8 @@ from tests.e2e.conftest import StartGateway
 from tests.e2e.small_model import MODEL, REASON, is_installed, small_model
 from tests.e2e.talk import filler, user
 
-BUDGET_TOKENS = 600
-TURNS = 8
+BUDGET_TOKENS = 450
+TURNS = 6
 REPLY_TOKENS = 8
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=REASON)
@@ -41,7 +41,7 @@ def test_a_real_model_is_never_sent_more_than_the_budget(
     talk: list[Json] = []
     with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=0, timeout=120) as sdk:
         for turn in range(TURNS):
-            talk.append(user(f"Turn {turn}. {filler(turn, words=120)}"))
+            talk.append(user(f"Turn {turn}. {filler(turn, words=80)}"))
             raw = sdk.chat.completions.with_raw_response.create(
                 model=MODEL,
                 messages=talk,  # type: ignore[arg-type]
