@@ -28,6 +28,15 @@ INFLIGHT_BODIES = 4
 """Bodies of the largest size that may be in memory at once; parsed they take several times that."""
 REQUEST_ID = b"x-library-request"
 VISIT = "library.visit"
+PREFLIGHT = "access-control-request-method"
+_CORS = b"access-control-"
+_PAGE_MAY = (
+    (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+    (b"access-control-allow-headers", b"*, authorization"),
+    (b"access-control-expose-headers", b"*"),
+    (b"vary", b"origin"),
+)
+"""What a page of `allowed_origins` may do; cookies are not among it, for there are none here."""
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 log = logging.getLogger(__name__)
@@ -102,8 +111,8 @@ class Names:
         self._takes_any = not is_loopback(host) and not hosts
         """Bound to an open address with no names given: keys guard it then (DESIGN 9)."""
 
-    def check(self, headers: Headers) -> None:
-        """Check the Host and Origin headers.
+    def check(self, headers: Headers) -> str | None:
+        """Check the Host and Origin headers; return the other origin whose page is let in.
 
         Raises:
             HostForbidden: a name that is not ours, or a page that may not call us.
@@ -113,11 +122,14 @@ class Names:
         if not self._takes_any and _name(host) not in self._hosts:
             raise HostForbidden("Host", host)
         origin = headers.get("origin")
-        if origin is not None and origin.lower() not in self._origins:
-            scheme, _, rest = origin.partition("://")
-            is_ours = scheme in {"http", "https"} and rest.lower() == host.lower()
-            if not is_ours:
-                raise HostForbidden("Origin", origin)
+        if origin is None:
+            return None
+        if origin.lower() in self._origins:
+            return origin
+        scheme, _, rest = origin.partition("://")
+        if scheme in {"http", "https"} and rest.lower() == host.lower():
+            return None
+        raise HostForbidden("Origin", origin)
 
 
 def _name(host: str) -> str:
@@ -186,7 +198,11 @@ class Door:
 
     async def _let_in(self, scope: Scope, receive: Receive, passage: "_Passage") -> None:
         headers = Headers(scope=scope)
-        self._names.check(headers)
+        passage.origin = self._names.check(headers)
+        if passage.origin and scope["method"] == "OPTIONS" and PREFLIGHT in headers:
+            # The browser asks before the page's own request, and without the page's key.
+            await send_answer(passage.send, Answer(204, b"", []))
+            return
         if scope["path"] not in OPEN_PATHS:
             principal = await self._authenticate(headers)
             passage.stay = self._room.enter()
@@ -197,18 +213,24 @@ class Door:
 class _Passage:
     """One request's way through the door, and its answer's way back."""
 
-    __slots__ = ("_send", "has_started", "request_id", "stay")
+    __slots__ = ("_send", "has_started", "origin", "request_id", "stay")
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
         self.request_id = request_id
         self.has_started = False
+        self.origin: str | None = None
+        """Whose page may read the answer."""
         self.stay: Stay | None = None
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.has_started = True
-            message["headers"] = [*message["headers"], (REQUEST_ID, self.request_id.encode())]
+            headers = [*message["headers"], (REQUEST_ID, self.request_id.encode())]
+            if self.origin is not None:
+                headers = [row for row in headers if not row[0].startswith(_CORS)]
+                headers += [(b"access-control-allow-origin", self.origin.encode()), *_PAGE_MAY]
+            message["headers"] = headers
         elif not message.get("more_body", False):
             # Before the client sees its end: what it sends next must find the place free.
             self.leave()

@@ -66,16 +66,19 @@ class Stage:
 
         telemetry = Telemetry(logs_text=False)
         self.room = Room(telemetry, requests_max=requests_max, body_bytes_max=100)
+        allowed = names(origins=("https://app.example",))
         self.door = Door(
-            app, names=names(), room=self.room, telemetry=telemetry, authenticate=authenticate
+            app, names=allowed, room=self.room, telemetry=telemetry, authenticate=authenticate
         )
 
-    async def ask(self, path: str = "/x", **headers: str) -> Client:
+    async def ask(self, path: str = "/x", method: str = "GET", **headers: str) -> Client:
         client = Client()
-        rows = [(name.encode(), value.encode()) for name, value in headers.items()]
+        rows = [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
+        ]
         scope = {
             "type": "http",
-            "method": "GET",
+            "method": method,
             "path": path,
             "headers": [(b"host", b"localhost"), *rows],
         }
@@ -86,6 +89,20 @@ class Stage:
 async def fine(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"ok", "more_body": False})
+
+
+async def test_a_page_of_an_allowed_origin_may_ask_and_read() -> None:
+    stage, origin = Stage(fine), "https://app.example"
+    before = await stage.ask(
+        method="OPTIONS", origin=origin, access_control_request_method="POST", authorization="wrong"
+    )
+    assert (before.status, before.body) == (204, b"")
+    assert before.headers[b"access-control-allow-origin"] == origin.encode()
+    assert b"authorization" in before.headers[b"access-control-allow-headers"]
+    answer = await stage.ask(origin=origin)
+    assert answer.headers[b"access-control-allow-origin"] == origin.encode()
+    assert answer.headers[b"access-control-expose-headers"] == b"*"
+    assert b"access-control-allow-origin" not in (await stage.ask()).headers
 
 
 async def test_every_answer_carries_the_request_id() -> None:
