@@ -5,7 +5,7 @@ the client's own JSON value and goes out untouched; the other fields say what th
 know to count, place and find the message. Nothing here names a protocol.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -49,3 +49,5 @@ class Message:
     """Ids this assistant message asks to be answered."""
     answers: str | None = None
     """Id of the call this tool message answers."""
+    prices: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What it costs by each counter's identity, once that was counted; counters keep it."""

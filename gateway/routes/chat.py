@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions`: a request becomes a turn, and the relay carries it out."""
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,6 +22,7 @@ from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire import chat_completions
 from gateway.wire.chat_completions import ChatRequest, decode, encode, message_of
 from gateway.wire.headers import request_headers
+from gateway.wire.seen import SeenMessages
 from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
 
 PATH = "/chat/completions"
@@ -31,6 +33,8 @@ EVENT_ID = "x-library-event-id"
 TOKENS_MAX = 10_000_000
 """Larger than any window; a larger number is a slip."""
 _RECALLS: tuple[Recall, ...] = ("off", "thread", "project")
+OFF_LOOP_BYTES = 256 * 1024
+"""Reading more than this takes milliseconds, in which other streams must go on."""
 TURN_ID_BYTES = 12
 
 
@@ -39,6 +43,7 @@ class ChatCompletions:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._seen = SeenMessages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _, routing, relay = self._gateway.opened()
@@ -51,7 +56,7 @@ class ChatCompletions:
             body = await decoded(
                 body, headers["content-encoding"], limit_bytes=settings.max_body_bytes
             )
-        request = decode(body)
+        request = await self._decoded(body)
         target = routing.target(request.model, visit.principal)
         turn = Turn(
             request=self._turn_request(request, target, visit.principal, headers),
@@ -61,6 +66,11 @@ class ChatCompletions:
             message_of=message_of,
         )
         await relay.run(turn, receive, send)
+
+    async def _decoded(self, body: bytes) -> ChatRequest:
+        if len(body) <= OFF_LOOP_BYTES:
+            return decode(body, self._seen)
+        return await asyncio.to_thread(decode, body, self._seen)
 
     def _turn_request(
         self,

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 
+from gateway.wire.seen import SeenMessages
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
 from governor.images import image_of
@@ -67,8 +69,12 @@ class MalformedRequest(Exception):
         self.param = param
 
 
-def decode(body: bytes) -> ChatRequest:
-    """Return the request in `body`.
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
+    """Return the request in `body`; `seen` knows messages of earlier requests.
 
     Raises:
         MalformedRequest: not a JSON object, or a field of the wrong type.
@@ -76,26 +82,29 @@ def decode(body: bytes) -> ChatRequest:
 
     """
     try:
-        fields = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        parts = _FIELDS.decode(body)
+        items = _ITEMS.decode(parts["messages"]) if "messages" in parts else []
+        fields = {
+            name: None if name == "messages" else orjson.loads(bytes(part))
+            for name, part in parts.items()
+        }
+    except msgspec.ValidationError as error:
+        # The one thing that is checked of the fields' types here, beside the body's own.
+        param = "messages" if body.lstrip().startswith(b"{") else None
+        raise MalformedRequest(f"not a chat completions request: {error}", param=param) from error
+    except (msgspec.DecodeError, orjson.JSONDecodeError, UnicodeDecodeError) as error:
         raise MalformedRequest(f"the body is not valid JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise MalformedRequest("the body must be a JSON object")
-    raw_messages = fields.get("messages")
-    if not isinstance(raw_messages, list) or not raw_messages:
+    if not items:
         raise MalformedRequest("'messages' must be a non-empty list", param="messages")
     model = fields.get("model")
     if not isinstance(model, str):
         raise MalformedRequest("'model' must be a string", param="model")
-    is_stripped = False
-    if any(marker in body for marker in _MARKERS):
-        stripped = _stripped(raw_messages)
-        is_stripped = stripped != raw_messages
-        raw_messages = stripped
+    messages, is_stripped = _read_messages(body, items, SeenMessages(0) if seen is None else seen)
+    fields["messages"] = [message.raw for message in messages]
     options = fields.get("stream_options")
     return ChatRequest(
         fields=fields,
-        messages=tuple(_checked_message(index, raw) for index, raw in enumerate(raw_messages)),
+        messages=messages,
         schemas=_schemas(fields),
         model=model,
         is_stream=fields.get("stream") is True,
@@ -103,6 +112,35 @@ def decode(body: bytes) -> ChatRequest:
         reply_tokens=_reply_tokens(fields),
         is_stripped=is_stripped,
     )
+
+
+def _read_messages(
+    body: bytes, items: Sequence[msgspec.Raw], seen: SeenMessages
+) -> tuple[tuple[Message, ...], bool]:
+    """Return the messages, and whether text of ours was taken out of them."""
+    if any(marker in body for marker in _MARKERS):
+        raw = [_loaded(index, bytes(item)) for index, item in enumerate(items)]
+        stripped = _stripped(raw)
+        found = tuple(_checked_message(index, one) for index, one in enumerate(stripped))
+        return found, stripped != raw
+    read = []
+    for index, item in enumerate(items):
+        try:
+            read.append(seen.message(bytes(item), _message_in))
+        except MalformedTranscript as error:
+            raise MalformedTranscript(index, error.reason) from error
+    return tuple(read), False
+
+
+def _message_in(data: bytes) -> Message:
+    return _checked_message(0, _loaded(0, data))
+
+
+def _loaded(index: int, data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise MalformedTranscript(index, f"is not valid JSON: {error}") from error
 
 
 def encode(request: ChatRequest, plan: Sequence[PlannedMessage]) -> bytes:

@@ -59,9 +59,16 @@ class MessageCounter:
 
     def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
         """Return the tokens of a message in a prompt."""
-        texts: Iterable[str] = message.counted
         if before or replaced is not None:
-            texts = _rewritten(message, before, replaced)
+            return self._priced(message, _rewritten(message, before, replaced))
+        found = message.prices.get(self.identity)
+        if found is None:
+            found = self._priced(message, message.counted)
+            if not self.degraded:  # Else it is a bound that holds until the upstream counts again.
+                message.prices[self.identity] = found
+        return found
+
+    def _priced(self, message: Message, texts: Iterable[str]) -> int:
         raw = self._raw
         tokens = template_tokens(self._template, message)
         for text in texts:

@@ -1,0 +1,58 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.chat_completions import decode, message_of
+from gateway.wire.seen import SeenMessages
+from governor.errors import MalformedTranscript
+from governor.message import Message
+
+
+def body(*messages: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": list(messages)}).encode()
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=30), st.integers(0, 6_000))
+def test_what_is_remembered_never_differs_from_what_is_read(texts: list[str], size: int) -> None:
+    seen = SeenMessages(size)
+    for text in texts:
+        request = decode(body(said(text), said(text * 3)), seen)
+        assert request.messages == (message_of(said(text)), message_of(said(text * 3)))
+
+
+def test_a_message_that_comes_again_is_not_read_again() -> None:
+    seen = SeenMessages()
+    first = decode(body(said("one"), said("two")), seen)
+    again = decode(body(said("one"), said("two"), said("three")), seen)
+    assert all(a is b for a, b in zip(first.messages, again.messages, strict=False))
+    assert (seen.hits, seen.misses) == (2, 3)
+
+
+def test_what_is_kept_stays_within_its_limit_and_the_used_stays_longest() -> None:
+    reads: list[bytes] = []
+
+    def read(data: bytes) -> Message:
+        reads.append(data)
+        return message_of(said(data.decode()))
+
+    seen = SeenMessages(40_000)
+    for number in range(200):
+        seen.message(b"used", read)
+        seen.message(b"passing %d" % number, read)
+    assert reads.count(b"used") == 1
+    assert seen.held_count * 900 <= 40_000
+
+
+def test_a_bad_message_is_named_by_its_place_each_time() -> None:
+    seen = SeenMessages()
+    for index in (1, 2):
+        with pytest.raises(MalformedTranscript) as caught:
+            decode(body(*[said("ok")] * index, {"role": 5}), seen)
+        assert caught.value.index == index
