@@ -23,22 +23,23 @@ class Readiness:
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
-        self._store_problem: str | None = None
+        self.store_problem: str | None = None
+        """Why the last write failed; None: it did not."""
         self._store_failed_at_s = 0.0
         self._upstream_problem: str | None = None
         self._probed_at_s: float | None = None
 
     def write_failed(self, problem: str) -> None:
-        self._store_problem = problem
+        self.store_problem = problem
         self._store_failed_at_s = self._monotonic_s()
 
     def write_succeeded(self) -> None:
-        self._store_problem = None
+        self.store_problem = None
 
     async def missing(self, library: Library, upstream: Upstream) -> list[str]:
         """Return what keeps the gateway from serving, a sentence each."""
         now_s = self._monotonic_s()
-        if self._store_problem is not None and now_s - self._store_failed_at_s > TRY_AGAIN_S:
+        if self.store_problem is not None and now_s - self._store_failed_at_s > TRY_AGAIN_S:
             try:
                 await library.store.set_meta(LAST_TRIED, str(now_s))
                 self.write_succeeded()
@@ -47,5 +48,5 @@ class Readiness:
         if self._probed_at_s is None or now_s - self._probed_at_s > PROBE_FRESH_S:
             self._upstream_problem = await upstream.probe()
             self._probed_at_s = self._monotonic_s()
-        problems = (("library", self._store_problem), ("upstream", self._upstream_problem))
+        problems = (("library", self.store_problem), ("upstream", self._upstream_problem))
         return [f"{what}: {problem}" for what, problem in problems if problem is not None]

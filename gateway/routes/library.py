@@ -69,7 +69,8 @@ class LibraryRoutes:
     # -- reading ---------------------------------------------------------------------------------
     async def status(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
-        return json_response(await library.status())
+        problem = self._gateway.readiness.store_problem
+        return json_response({"write_problem": problem, **await library.status()})
 
     async def turns(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)

@@ -151,12 +151,14 @@ def test_a_full_disk_is_answered_as_configured_and_said(
         assert "unrecorded" in reply.headers["x-library-degraded"]
         assert upstream.last.messages[-1] == large[-1]
     assert "unrecorded" in gateway.get("/metrics").text or "full" in gateway.get("/metrics").text
+    assert gateway.status()["write_problem"]
     assert gateway.get("/readyz").status_code == 503
     assert gateway.get("/livez").status_code == 200
     (small_disk / "ballast").unlink()
     later = client.chat([user(f"{topic} after")])
     assert later.status == 200
     assert "x-library-degraded" not in later.headers
+    assert gateway.status()["write_problem"] is None
     assert f"{topic} after" in [row["text"] for row in gateway.events()]
     assert gateway.rows("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
 

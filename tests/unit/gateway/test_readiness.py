@@ -47,7 +47,7 @@ async def test_a_failed_write_is_remembered_until_one_succeeds() -> None:
     assert await readiness.missing(library, upstream) == []
     readiness.write_failed("disk full")
     assert await readiness.missing(library, upstream) == ["library: disk full"]
-    assert shelf.store.tries == 0
+    assert (shelf.store.tries, readiness.store_problem) == (0, "disk full")
     clock.now_s += TRY_AGAIN_S + 1
     assert await readiness.missing(library, upstream) == ["library: the store cannot write (full)"]
     clock.now_s += TRY_AGAIN_S + 1
