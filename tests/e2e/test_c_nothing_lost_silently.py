@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.e2e.conftest import Ask, StartGateway
+from tests.e2e.conftest import BUDGET_TOKENS, Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.legality import request_tokens
 from tests.e2e.stub_upstream import StubUpstream
@@ -80,6 +81,33 @@ def test_the_budget_can_be_set_for_one_request(ask: Ask, topic: str, budget: int
     reply, seen = ask(talk, budget=budget)
     assert int(reply.headers["x-library-budget-tokens"]) == budget
     assert budget // 3 < request_tokens(seen.json) <= budget
+
+
+def test_the_budget_can_be_set_for_one_thread(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES C4 (open-webui#7991): a header is nearer to the request than the thread is."""
+    talk = [*small_talk(topic, turns=30), user("?")]
+    reply, _ = ask(talk)
+    place = f"{gateway.origin}/library/threads/{reply.thread_id}/budget"
+
+    def budget_after(setting: int | None) -> int:
+        assert httpx.put(place, json={"budget_tokens": setting}).status_code == 200
+        assert httpx.get(place).json()["budget_tokens"] == setting
+        told, seen = ask(talk)
+        assert request_tokens(seen.json) <= (setting or BUDGET_TOKENS)
+        return int(told.headers["x-library-budget-tokens"])
+
+    assert budget_after(1_100) == 1_100
+    told, _ = ask(talk, budget=900)
+    assert told.headers["x-library-budget-tokens"] == "900"
+    other, _ = ask([user(f"{topic} another thread")])
+    assert other.headers["x-library-budget-tokens"] == str(BUDGET_TOKENS)
+    assert budget_after(None) == BUDGET_TOKENS
+    for wrong in (0, -1, "many", 1.5, True):
+        assert httpx.put(place, json={"budget_tokens": wrong}).status_code == 400
+    nowhere = f"{gateway.origin}/library/threads/nowhere/budget"
+    assert httpx.put(nowhere, json={"budget_tokens": 900}).status_code == 404
 
 
 @pytest.mark.parametrize("value", ["0", "-5", "many", "1e3", "99999999999999999999"])
