@@ -207,6 +207,7 @@ class Governor:
             places=placed,
             state=state,
             has_earlier_past=min(positions, default=0) > 0,
+            newest_event_id=request.event_id,
         )
 
     async def _wait_until_fresh(

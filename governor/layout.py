@@ -5,7 +5,7 @@ Pins and desk stand inside user messages, in front of the words: that is legal u
 template, and the desk, which changes, is as near to the end as it can be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from governor.errors import BudgetTooSmall
@@ -55,12 +55,15 @@ class Layout:
         self.overhead_tokens = counter.prompt_overhead_tokens
         self.replaced: dict[int, str] = {}
         """Message index -> shortened text."""
+        self.held: set[int] = set()
+        """System messages from the midst of the transcript that stay without their units."""
         self.count = counter.count
         self._counter = counter
         self._policy = policy
         self._dialect = dialect
         self._costs = [counter.message(message) for message in transcript.messages]
         """One a message, as it came or as it was shortened."""
+        self._held_tokens = 0
         self.system_tokens = sum(self._costs[: transcript.system_count])
         self._units = [sum(self._costs[unit.start : unit.stop]) for unit in transcript.units]
 
@@ -71,7 +74,7 @@ class Layout:
 
     def total_tokens(self) -> int:
         """Return the price of the whole transcript with all that goes with it."""
-        return self.fixed_tokens + sum(self._units)
+        return self.fixed_tokens + self._held_tokens + sum(self._units)
 
     @property
     def fixed_tokens(self) -> int:
@@ -82,15 +85,37 @@ class Layout:
         """Return the prices of the parts that must be sent."""
         question = self.transcript.question
         return {
-            "system": self.system_tokens,
+            "system": self.system_tokens + self._held_tokens,
             "schemas": self.schema_tokens,
             "overhead": self.overhead_tokens,
             "question": self.unit_tokens(question) if question >= 0 else 0,
             "newest step": self.unit_tokens(self.last) if self.last not in (-1, question) else 0,
         }
 
-    def left_tokens(self, budget_tokens: int) -> int:
+    def hold_system_text(self, room_tokens: int) -> int:
+        """Keep system messages from the midst of the transcript whatever becomes of their units,
+        the newest that fit; return what they cost.
+
+        Not all of them, as those at its start: some clients add a reminder with every turn.
+        """
+        always = {self.transcript.question, self.last}
+        for index in range(self.last, -1, -1):
+            unit = self.transcript.units[index]
+            for at in range(unit.stop - 1, unit.start - 1, -1):
+                is_system = self.transcript.messages[at].role == "system"
+                cost = self._costs[at]
+                if is_system and index not in always and self._held_tokens + cost <= room_tokens:
+                    self.held.add(at)
+                    self._held_tokens += cost
+                    self._units[index] -= cost
+        return self._held_tokens
+
+    def left_tokens(
+        self, budget_tokens: int, *, record_id: Callable[[int], str | None] = lambda _: None
+    ) -> int:
         """Return what the required parts leave, shortening the newest results if they must be.
+
+        `record_id` names the record that holds a message of the transcript.
 
         Raises:
             BudgetTooSmall: they do not fit, even with shortened tool results.
@@ -98,7 +123,8 @@ class Layout:
         """
         parts = self.required()
         left = budget_tokens - sum(parts.values())
-        if left < 0 and parts["newest step"] and self._shorten(parts["newest step"] + left):
+        step = parts["newest step"]
+        if left < 0 and step and self._shorten(step + left, record_id):
             parts = self.required()
             left = budget_tokens - sum(parts.values())
         if left < 0:
@@ -107,7 +133,7 @@ class Layout:
             )
         return left
 
-    def _shorten(self, room_tokens: int) -> bool:
+    def _shorten(self, room_tokens: int, record_id: Callable[[int], str | None]) -> bool:
         """Shorten the tool results of the newest unit until it fits; tell whether it does."""
         unit = self.transcript.units[self.last]
         results = [
@@ -118,7 +144,9 @@ class Layout:
             for at in results:
                 text = self.transcript.messages[at].text
                 if len(text) > chars:
-                    self.replaced[at] = shortened_text(text, kept_chars=chars)
+                    self.replaced[at] = shortened_text(
+                        text, kept_chars=chars, record_id=record_id(at)
+                    )
             self._price_again(unit)
             if self.unit_tokens(self.last) <= room_tokens:
                 return True
@@ -140,8 +168,9 @@ class Layout:
         transcript = self.transcript
         chosen = list(range(transcript.system_count))
         for index, unit in enumerate(transcript.units):
-            if window.holds(index) or index in (transcript.question, self.last):
-                chosen.extend(range(unit.start, unit.stop))
+            is_kept = window.holds(index) or index in (transcript.question, self.last)
+            run = range(unit.start, unit.stop)
+            chosen.extend(at for at in run if is_kept or at in self.held)
         before = self._blocks(chosen, pinned=pinned, desk=desk)
         plan = [
             PlannedMessage(

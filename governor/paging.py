@@ -21,6 +21,7 @@ from governor.turn import Policy
 from library.errors import StoreUnavailable
 from library.library import Library
 from library.records import Event, RecordedTurn, SearchQuery
+from library.store.encoding import event_id
 
 FOCUS_CHARS_MAX = 4_000
 """A focus is a question; the start and the end of a longer text say what it is about."""
@@ -47,6 +48,8 @@ class Paged:
     parts: dict[str, int]
     paged_out_count: int
     """Messages of the transcript that are not in the prompt."""
+    system_left_out: int
+    """So many of them are system messages."""
     shortened: tuple[int, ...]
     """Events whose text was shortened."""
     degraded: tuple[str, ...]
@@ -67,6 +70,8 @@ class Paging:
     state: PromptState | None
     has_earlier_past: bool
     """The store knows events of this conversation from before the transcript begins."""
+    newest_event_id: str | None
+    """The caller's own id for the newest message."""
 
     @property
     def thread_no(self) -> int:
@@ -87,7 +92,8 @@ class Paging:
             BudgetTooSmall: the parts that must be sent do not fit.
 
         """
-        left = self.layout.left_tokens(self.budget_tokens)
+        left = self.layout.left_tokens(self.budget_tokens, record_id=self._record_id)
+        left -= self.layout.hold_system_text(min(self.policy.protected_tokens, left))
         pinned, left_out = await self._pinned(left)
         block = self._pinned_block(pinned)
         shared = rooms(self.policy, left_tokens=left, pinned_tokens=self._count(block))
@@ -106,7 +112,8 @@ class Paging:
             pinned=tuple(kept),
             pins_left_out=(*left_out, *lost),
             parts=self._parts(units, desk, kept, prompt),
-            paged_out_count=self._paged_out_count(units),
+            paged_out_count=len(self.layout.transcript.messages) - self._kept_count(units),
+            system_left_out=self._system_left_out(units),
             shortened=self._shortened(),
             degraded=degraded,
         )
@@ -167,8 +174,7 @@ class Paging:
         return None
 
     def _unit_places(self, index: int) -> list[Placed]:
-        unit = self.layout.transcript.units[index]
-        return [place for place in self.places[unit.start : unit.stop] if place is not None]
+        return [place for at in self._run(index) if (place := self.places[at]) is not None]
 
     def _kept(self, window: Window) -> list[int]:
         """Return the units that are in the prompt."""
@@ -305,13 +311,32 @@ class Paging:
             for message in self.layout.transcript.unit_messages(index)
         )
 
-    def _paged_out_count(self, units: Sequence[int]) -> int:
-        kept = {*units}
+    def _kept_count(self, units: Sequence[int]) -> int:
+        transcript, held = self.layout.transcript, self.layout.held
+        kept = {at for index in units for at in self._run(index)} | held
+        return transcript.system_count + len(kept)
+
+    def _system_left_out(self, units: Sequence[int]) -> int:
+        """Return how many system messages of dropped units are not held."""
+        kept, messages = {*units}, self.layout.transcript.messages
         return sum(
-            unit.stop - unit.start
-            for index, unit in enumerate(self.layout.transcript.units)
+            messages[at].role == "system" and at not in self.layout.held
+            for index in range(len(self.layout.transcript.units))
             if index not in kept
+            for at in self._run(index)
         )
+
+    def _run(self, index: int) -> range:
+        unit = self.layout.transcript.units[index]
+        return range(unit.start, unit.stop)
+
+    def _record_id(self, at: int) -> str | None:
+        """Return the id of the event that holds a message."""
+        place = self.places[at]
+        if place is None:
+            return None
+        is_newest = at == len(self.places) - 1
+        return event_id(place.seq, self.newest_event_id if is_newest else None)
 
     def _shortened(self) -> tuple[int, ...]:
         places = (self.places[at] for at in self.layout.replaced)

@@ -129,18 +129,18 @@ def parsed_block(block: str) -> list[Record]:
     return records
 
 
-def shortened_text(text: str, *, kept_chars: int) -> str:
+def shortened_text(text: str, *, kept_chars: int, record_id: str | None = None) -> str:
     """Return the head and the tail of `text` around a line that says what was left out.
 
-    The marker names no record and asks for nothing: the model may have no way to open it. The
-    swap report names the event that holds the whole text.
+    The marker names the record that holds the whole text, and asks for nothing: the model may
+    have no way to open it.
     """
     head_chars = kept_chars * 2 // 3
     tail_chars = kept_chars - head_chars
     left_out = len(text) - kept_chars
     marker = (
         f"\n[... {left_out:,} of {len(text):,} characters were left out here by the gateway, to "
-        "fit the context budget ...]\n"
+        f"fit the context budget{f' (record {record_id})' if record_id else ''} ...]\n"
     )
     return text[:head_chars] + marker + (text[-tail_chars:] if tail_chars else "")
 

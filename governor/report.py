@@ -61,6 +61,9 @@ def fill(
     report.messages_out = len(paged.prompt.plan)
     report.parts = paged.parts
     report.paged_out_count = paged.paged_out_count
+    report.system_left_out = paged.system_left_out
+    if paged.system_left_out:
+        report.degraded.append("system-text")
     report.pinned = [event.id for event in paged.pinned]
     report.pins_left_out = [event.id for event in paged.pins_left_out]
     report.shortened = list(paged.shortened)

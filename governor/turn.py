@@ -144,6 +144,8 @@ class SwapReport:
     messages_out: int = 0
     events_new: int = 0
     paged_out_count: int = 0
+    system_left_out: int = 0
+    """System messages from the midst of the transcript that are not in the prompt."""
     swapped_in: list[dict[str, Any]] = field(default_factory=list)
     """Records now on the desk that were not: id, seq, tokens, score, reason (signals)."""
     swapped_out: list[str] = field(default_factory=list)

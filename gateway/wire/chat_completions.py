@@ -49,7 +49,7 @@ class ChatRequest:
     """A decoded request."""
 
     fields: dict[str, Any]
-    """The client's whole JSON object."""
+    """The client's whole JSON object, its messages as they were sent."""
     messages: tuple[Message, ...]
     schemas: tuple[str, ...]
     model: str
@@ -99,8 +99,8 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
     model = fields.get("model")
     if not isinstance(model, str):
         raise MalformedRequest("'model' must be a string", param="model")
-    messages, is_stripped = _read_messages(body, items, SeenMessages(0) if seen is None else seen)
-    fields["messages"] = [message.raw for message in messages]
+    sent, messages = _read_messages(body, items, SeenMessages(0) if seen is None else seen)
+    fields["messages"] = sent
     options = fields.get("stream_options")
     return ChatRequest(
         fields=fields,
@@ -110,26 +110,25 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
         is_stream=fields.get("stream") is True,
         has_usage_chunk=isinstance(options, dict) and options.get("include_usage") is True,
         reply_tokens=_reply_tokens(fields),
-        is_stripped=is_stripped,
+        is_stripped=sent != [message.raw for message in messages],
     )
 
 
 def _read_messages(
     body: bytes, items: Sequence[msgspec.Raw], seen: SeenMessages
-) -> tuple[tuple[Message, ...], bool]:
-    """Return the messages, and whether text of ours was taken out of them."""
+) -> tuple[list[Any], tuple[Message, ...]]:
+    """Return the messages as they were sent, and as they are read, without text of ours."""
     if any(marker in body for marker in _MARKERS):
-        raw = [_loaded(index, bytes(item)) for index, item in enumerate(items)]
-        stripped = _stripped(raw)
-        found = tuple(_checked_message(index, one) for index, one in enumerate(stripped))
-        return found, stripped != raw
+        sent = [_loaded(index, bytes(item)) for index, item in enumerate(items)]
+        stripped = _stripped(sent)
+        return sent, tuple(_checked_message(index, one) for index, one in enumerate(stripped))
     read = []
     for index, item in enumerate(items):
         try:
             read.append(seen.message(bytes(item), _message_in))
         except MalformedTranscript as error:
             raise MalformedTranscript(index, error.reason) from error
-    return tuple(read), False
+    return [message.raw for message in read], tuple(read)
 
 
 def _message_in(data: bytes) -> Message:

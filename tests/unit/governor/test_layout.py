@@ -118,3 +118,29 @@ def test_old_reasoning_is_left_out_where_the_upstream_wants_that() -> None:
 def test_a_transcript_of_system_text_alone_has_no_units() -> None:
     layout = layout_of(system("one"), system("two"))
     assert layout.left_tokens(100) == 100 - layout.total_tokens()
+
+
+def test_system_text_from_the_midst_stays_when_its_unit_goes_the_newest_first() -> None:
+    """CASES B10 (ollama#8531)."""
+    layout = layout_of(
+        system("lead"),
+        user("one"),
+        system("old rule"),
+        user("two"),
+        system("new rule"),
+        user("three"),
+        user("question"),
+    )
+    last_only = Window(3, None, 0, is_moved=True)
+    whole = layout.total_tokens()
+    assert layout.hold_system_text(5) == 4
+    assert contents(layout, last_only) == ["lead", "new rule", "question"]
+    assert layout.total_tokens() == whole, "what is held is not charged twice"
+    assert layout.required()["system"] == 3 + 4
+    assert layout.compose(ALL).tokens == whole
+
+
+def test_the_marker_of_a_shortened_result_names_its_record() -> None:
+    layout = layout_of(user("task"), assistant("", "a"), tool("a", "word " * 2_000))
+    layout.left_tokens(200, record_id=lambda at: f"e{at}")
+    assert "(record e2) ...]" in layout.replaced[2]
