@@ -94,6 +94,8 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
         raise MalformedRequest(f"not a chat completions request: {error}", param=param) from error
     except (msgspec.DecodeError, orjson.JSONDecodeError, UnicodeDecodeError) as error:
         raise MalformedRequest(f"the body is not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise MalformedRequest("the body is nested too deeply") from error
     if not items:
         raise MalformedRequest("'messages' must be a non-empty list", param="messages")
     model = fields.get("model")

@@ -52,7 +52,10 @@ def test_what_is_not_understood_is_kept(extra: dict[str, Any], text: str) -> Non
         (b'{"messages": [{"role": "user", "content": "hi"}]}', "model"),
         (b'{"model": 1, "messages": [{"role": "user", "content": "hi"}]}', "model"),
         (b'\xff{"model": "m"}', None),
+        (b'{"model": "m", "messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", None),
+        (b'{"model": "m", "messages": [{}], "x": ' + b"[" * 2_000 + b"]" * 2_000 + b"}", None),
     ],
+    ids=lambda value: repr(value)[:60],
 )
 def test_a_body_that_is_no_request_is_refused(data: bytes, param: str | None) -> None:
     with pytest.raises(MalformedRequest) as caught:
