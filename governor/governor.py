@@ -16,14 +16,14 @@ from governor.counting import Counters, MessageCounter
 from governor.errors import BudgetTooSmall, MalformedTranscript
 from governor.layout import Layout
 from governor.message import Message
-from governor.paging import Paged, Paging
-from governor.recording import Placed, Recorder, stored_reply
+from governor.paging import Paging
+from governor.recording import Placed, Recorder, places, stored_reply, with_history
 from governor.report import Stopwatch, dumped_report, fill, new_report
-from governor.state import PromptState, dumped, loaded, prefix_share, traced
+from governor.state import PromptState, Trace, dumped, loaded, planned_key, prefix_share, traced
 from governor.transcript import Transcript, read
 from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
 from library.library import Library
-from library.records import RecordedTurn, TurnState
+from library.records import Event, RecordedTurn, TurnState
 
 OFF_LOOP_CHARS = 256_000
 """Counting more than this for the first time takes several milliseconds: done in a thread."""
@@ -138,34 +138,100 @@ class Governor:
         report: SwapReport,
         watch: Stopwatch,
     ) -> PreparedTurn:
-        messages, places, has_history = await self._recorder.with_history(request, recorded)
-        transcript = read(messages)
-        layout = await self._layout(request, transcript)
+        history: list[Event] = []
+        if recorded is not None and recorded.matched_by == "newest-only":
+            history = await self._recorder.history(request, recorded)
+        layout = await self._layout(request, read(with_history(request, history)))
         report.client_tokens = layout.total_tokens()
+        report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
             report.degraded.append(request.counter.degraded)
         watch.lap("count")
         state = loaded(recorded.prompt_state) if recorded is not None else None
-        paging = self._paging(request, recorded, layout, places, state)
-        report.budget_tokens = paging.budget_tokens
-        if not layout.transcript.units:
-            paged = None
-            layout.left_tokens(paging.budget_tokens)
-        else:
-            await self._wait_until_fresh(request, recorded, paging, report)
-            paged = await paging.paged()
+        budget = report.budget_tokens = allowed_tokens(
+            request.policy, reply_tokens=request.reply_tokens
+        )
+        is_whole = not history and report.client_tokens <= budget
+        if is_whole and _is_as_it_came(request, recorded, layout.transcript):
+            return self._unchanged(request, recorded, layout, report, state)
+        placed = places(request, recorded, layout.transcript, history)
+        return await self._paged(request, recorded, layout, placed, report, watch, state)
+
+    def _unchanged(
+        self,
+        request: TurnRequest,
+        recorded: RecordedTurn | None,
+        layout: Layout,
+        report: SwapReport,
+        state: PromptState | None,
+    ) -> PreparedTurn:
+        """Return the turn of a transcript that goes out byte for byte as it came."""
+        report.prompt_tokens = report.client_tokens
+        report.messages_out = len(layout.transcript.messages)
+        report.parts = layout.whole_parts()
+        report.swapped_out = list(state.desk_ids) if state is not None else []
+        trace = layout.trace(request.schemas)
+        _note_prefix(report, state, trace)
+        return PreparedTurn(
+            turn_id=request.turn_id,
+            recorded=recorded,
+            plan=None,
+            report=report,
+            prompt_state=dumped(PromptState(trace=trace)),
+            counter=request.counter,
+        )
+
+    async def _paged(
+        self,
+        request: TurnRequest,
+        recorded: RecordedTurn | None,
+        layout: Layout,
+        placed: Sequence[Placed | None],
+        report: SwapReport,
+        watch: Stopwatch,
+        state: PromptState | None,
+    ) -> PreparedTurn:
+        positions = [place.position for place in placed if place and place.position >= 0]
+        paging = Paging(
+            library=self._library,
+            layout=layout,
+            policy=request.policy,
+            budget_tokens=report.budget_tokens,
+            recorded=recorded,
+            places=placed,
+            state=state,
+            has_earlier_past=min(positions, default=0) > 0,
+            newest_event_id=request.event_id,
+        )
+        await self._wait_until_fresh(request, recorded, paging, report)
+        paged = await paging.paged()
         watch.lap("page")
-        plan = layout_plan(layout, paged)
-        fill(report, layout, paged, desk_before=state.desk_ids if state else ())
+        fill(report, paged, desk_before=state.desk_ids if state else ())
+        plan = paged.prompt.plan
+        trace = traced(
+            [planned_key(planned) for planned in plan],
+            paged.prompt.costs,
+            schemas=request.schemas,
+            schema_tokens=layout.schema_tokens,
+        )
+        _note_prefix(report, state, trace)
         is_as_it_came = not (
-            has_history or request.is_stripped or transcript.repairs or _is_changed(plan, messages)
+            request.is_stripped or layout.transcript.repairs or _is_changed(plan, request.messages)
         )
         return PreparedTurn(
             turn_id=request.turn_id,
             recorded=recorded,
             plan=None if is_as_it_came or request.policy.is_observe else plan,
             report=report,
-            prompt_state=self._next_state(request, layout, paging, paged, plan, report, state),
+            prompt_state=dumped(
+                PromptState(
+                    anchor_seq=paging.anchor_seq(paged.window),
+                    question_seq=paging.question_seq(),
+                    desk=paged.desk.entries,
+                    desk_ids=paged.desk.ids,
+                    trace=trace,
+                )
+            ),
             counter=request.counter,
         )
 
@@ -187,29 +253,6 @@ class Governor:
             return await asyncio.to_thread(priced)
         return priced()
 
-    def _paging(
-        self,
-        request: TurnRequest,
-        recorded: RecordedTurn | None,
-        layout: Layout,
-        places: Sequence[Placed | None],
-        state: PromptState | None,
-    ) -> Paging:
-        origins = layout.transcript.origins
-        placed = [places[origin] if origin >= 0 else None for origin in origins]
-        positions = [place.position for place in placed if place and place.position >= 0]
-        return Paging(
-            library=self._library,
-            layout=layout,
-            policy=request.policy,
-            budget_tokens=allowed_tokens(request.policy, reply_tokens=request.reply_tokens),
-            recorded=recorded,
-            places=placed,
-            state=state,
-            has_earlier_past=min(positions, default=0) > 0,
-            newest_event_id=request.event_id,
-        )
-
     async def _wait_until_fresh(
         self,
         request: TurnRequest,
@@ -225,44 +268,29 @@ class Governor:
         if not await self._library.wait_indexed(recorded.thread_no, timeout_s=timeout_s):
             report.degraded.append("index-behind")
 
-    def _next_state(
-        self,
-        request: TurnRequest,
-        layout: Layout,
-        paging: Paging,
-        paged: Paged | None,
-        plan: tuple[PlannedMessage, ...],
-        report: SwapReport,
-        state: PromptState | None,
-    ) -> bytes | None:
-        """Return what the next turn of this thread starts from; note the shared prefix."""
-        if paging.recorded is None or paged is None:
-            return None
-        trace = traced(
-            plan,
-            paged.prompt.costs,
-            schemas=request.schemas,
-            schema_tokens=layout.schema_tokens,
-        )
-        if state is not None and state.trace:
-            report.prefix_share = prefix_share(
-                state.trace, trace, prompt_tokens=paged.prompt.tokens
-            )
-        return dumped(
-            PromptState(
-                anchor_seq=paging.anchor_seq(paged.window),
-                question_seq=paging.question_seq(),
-                desk=paged.desk.entries,
-                desk_ids=paged.desk.ids,
-                trace=trace,
-            )
-        )
+
+def _is_as_it_came(
+    request: TurnRequest, recorded: RecordedTurn | None, transcript: Transcript
+) -> bool:
+    """Tell whether a transcript that fits has nothing to gain, to lose or to mend (DESIGN 1.2)."""
+    policy = request.policy
+    if request.is_stripped or transcript.repairs or not policy.has_reasoning_of_old_turns:
+        return False
+    if recorded is None:
+        return True
+    has_pins_outside = not {*recorded.pins} <= {*recorded.event_seqs}
+    has_past = policy.recall == "project" or (policy.recall == "thread" and _is_cut(recorded))
+    return not (has_pins_outside or has_past)
 
 
-def layout_plan(layout: Layout, paged: Paged | None) -> tuple[PlannedMessage, ...]:
-    if paged is not None:
-        return paged.prompt.plan
-    return tuple(PlannedMessage(message) for message in layout.transcript.messages)
+def _is_cut(recorded: RecordedTurn) -> bool:
+    """Tell whether the store knows events from before the transcript begins."""
+    return min((at for at in recorded.positions if at >= 0), default=0) > 0
+
+
+def _note_prefix(report: SwapReport, state: PromptState | None, trace: Trace) -> None:
+    if state is not None and state.trace:
+        report.prefix_share = prefix_share(state.trace, trace, prompt_tokens=report.prompt_tokens)
 
 
 def _is_changed(plan: Sequence[PlannedMessage], messages: Sequence[Message]) -> bool:

@@ -12,6 +12,7 @@ from governor.errors import BudgetTooSmall
 from governor.message import Message
 from governor.rendering import SEPARATOR, shortened_text
 from governor.ring import Window
+from governor.state import TRACE_MESSAGES_MAX, Trace, message_key, traced
 from governor.transcript import Transcript, Unit
 from governor.turn import Counter, Dialect, PlannedMessage, Policy
 
@@ -91,6 +92,27 @@ class Layout:
             "question": self.unit_tokens(question) if question >= 0 else 0,
             "newest step": self.unit_tokens(self.last) if self.last not in (-1, question) else 0,
         }
+
+    def whole_parts(self) -> dict[str, int]:
+        """Return what a transcript that goes out whole spends its tokens on."""
+        question = self.transcript.question
+        asked = self._units[question] if question >= 0 else 0
+        loop = sum(self._units[question + 1 :]) if question >= 0 else 0
+        return {
+            "system": self.system_tokens,
+            "schemas": self.schema_tokens,
+            "overhead": self.overhead_tokens,
+            "pinned": 0,
+            "desk": 0,
+            "question": asked,
+            "loop": loop,
+            "window": sum(self._units) - asked - loop,
+        }
+
+    def trace(self, schemas: tuple[str, ...]) -> Trace:
+        """Return the trace of a transcript that goes out whole."""
+        keys = [message_key(message) for message in self.transcript.messages[:TRACE_MESSAGES_MAX]]
+        return traced(keys, self._costs, schemas=schemas, schema_tokens=self.schema_tokens)
 
     def hold_system_text(self, room_tokens: int) -> int:
         """Keep system messages from the midst of the transcript whatever becomes of their units,

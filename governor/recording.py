@@ -1,15 +1,16 @@
 """Into the store and back: a request's messages, a reply, and the past of a client that sends
 only its newest message."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from governor.message import Message
+from governor.transcript import Transcript
 from governor.turn import Outcome, SwapReport, TurnRequest
 from library.errors import StoreCorrupt, StoreUnavailable
 from library.library import Library
-from library.records import IncomingMessage, IncomingTurn, RecordedTurn, Reply
+from library.records import Event, IncomingMessage, IncomingTurn, RecordedTurn, Reply
 
 HISTORY_EVENTS_MAX = 2_000
 """Stored messages read back for a client that sends only its newest one."""
@@ -67,31 +68,44 @@ class Recorder:
         report.events_new = recorded.new_count
         return recorded
 
-    async def with_history(
-        self, request: TurnRequest, recorded: RecordedTurn | None
-    ) -> tuple[list[Message], list[Placed | None], bool]:
-        """Return the transcript with each message's place, and whether stored messages were put
-        in front of it because the client sends only its newest."""
-        places: list[Placed | None] = []
-        known = (
-            iter(zip(recorded.event_seqs, recorded.positions, strict=True))
-            if recorded is not None
-            else iter(())
+    async def history(self, request: TurnRequest, recorded: RecordedTurn) -> list[Event]:
+        """Return the stored past of a client that sends only its newest message."""
+        return await self._library.store.path_events(
+            recorded.path,
+            before_position=recorded.positions[0],
+            limit=min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN),
         )
-        for message in request.messages:
-            place = None if message.role == "system" else next(known, None)
-            places.append(None if place is None else Placed(*place))
-        messages = list(request.messages)
-        if recorded is None or recorded.matched_by != "newest-only":
-            return messages, places, False
-        first = next((at for at, place in enumerate(places) if place is not None), len(messages))
-        limit = min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN)
-        events = await self._library.store.path_events(
-            recorded.path, before_position=recorded.positions[0], limit=limit
-        )
-        messages[first:first] = [request.dialect.message_of(event.body) for event in events]
-        places[first:first] = [Placed(event.seq, event.position) for event in events]
-        return messages, places, bool(events)
+
+
+def with_history(request: TurnRequest, history: Sequence[Event]) -> Sequence[Message]:
+    """Return the client's messages, the stored ones put in behind its system text."""
+    if not history:
+        return request.messages
+    first = _first_spoken(request)
+    stored = (request.dialect.message_of(event.body) for event in history)
+    return (*request.messages[:first], *stored, *request.messages[first:])
+
+
+def places(
+    request: TurnRequest,
+    recorded: RecordedTurn | None,
+    transcript: Transcript,
+    history: Sequence[Event],
+) -> list[Placed | None]:
+    """Return where each message of the transcript stands; None: nowhere (system text, repairs)."""
+    if recorded is None:
+        return [None] * len(transcript.messages)
+    known = iter(zip(recorded.event_seqs, recorded.positions, strict=True))
+    found: list[Placed | None] = [
+        None if message.role == "system" else Placed(*next(known)) for message in request.messages
+    ]
+    first = _first_spoken(request)
+    found[first:first] = [Placed(event.seq, event.position) for event in history]
+    return [found[origin] if origin >= 0 else None for origin in transcript.origins]
+
+
+def _first_spoken(request: TurnRequest) -> int:
+    return next(at for at, message in enumerate(request.messages) if message.role != "system")
 
 
 def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import orjson
 
 from governor.desk import swaps
-from governor.layout import Layout
 from governor.paging import Paged
 from governor.turn import SwapReport, TurnRequest
 
@@ -47,15 +46,8 @@ def new_report(request: TurnRequest, *, started_at: datetime) -> SwapReport:
     )
 
 
-def fill(
-    report: SwapReport, layout: Layout, paged: Paged | None, *, desk_before: Sequence[str]
-) -> None:
-    """Tell what was decided; `paged` is None for a transcript of system text alone."""
-    report.repaired = list(layout.transcript.repairs)
-    if paged is None:
-        report.prompt_tokens = layout.total_tokens()
-        report.messages_out = len(layout.transcript.messages)
-        return
+def fill(report: SwapReport, paged: Paged, *, desk_before: Sequence[str]) -> None:
+    """Tell what was decided."""
     report.is_paged = paged.window.start > 0
     report.prompt_tokens = paged.prompt.tokens
     report.messages_out = len(paged.prompt.plan)

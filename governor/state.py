@@ -4,10 +4,12 @@ Pure. It is stored with the thread, so that another worker, or this one after a 
 as if nothing had happened: equal store, equal request, equal bytes.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import msgspec
 
+from governor.message import Message
 from governor.turn import PlannedMessage
 
 TRACE_MESSAGES_MAX = 1_024
@@ -15,6 +17,9 @@ TRACE_MESSAGES_MAX = 1_024
 
 KEY_BYTES = 7
 """Of a digest: enough to tell the messages of one thread apart, and a number that JSON keeps."""
+
+Trace = tuple[tuple[int, int], ...]
+"""(key, tokens) of each message of a prompt, from the start; the first stands for the schemas."""
 
 
 class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -45,8 +50,7 @@ class PromptState(msgspec.Struct, frozen=True, kw_only=True):
     question_seq: int | None = None
     desk: tuple[DeskEntry, ...] = ()
     desk_ids: tuple[str, ...] = ()
-    trace: tuple[tuple[int, int], ...] = ()
-    """(key, tokens) of each message sent, from the start; the first stands for the schemas."""
+    trace: Trace = ()
 
 
 _DECODER = msgspec.json.Decoder(PromptState)
@@ -67,22 +71,14 @@ def loaded(data: bytes | None) -> PromptState | None:
 
 
 def traced(
-    plan: tuple[PlannedMessage, ...],
-    costs: tuple[int, ...],
-    *,
-    schemas: tuple[str, ...],
-    schema_tokens: int,
-) -> tuple[tuple[int, int], ...]:
+    keys: Sequence[int], costs: Sequence[int], *, schemas: tuple[str, ...], schema_tokens: int
+) -> Trace:
     """Return the trace of a prompt, of at most `TRACE_MESSAGES_MAX` messages."""
-    found = [(_key("".join(schemas).encode("utf-8", "surrogatepass")), schema_tokens)]
-    for planned, cost in zip(plan[:TRACE_MESSAGES_MAX], costs, strict=False):
-        found.append((_planned_key(planned), cost))
-    return tuple(found)
+    first = (_key("".join(schemas).encode("utf-8", "surrogatepass")), schema_tokens)
+    return (first, *zip(keys[:TRACE_MESSAGES_MAX], costs, strict=False))
 
 
-def prefix_share(
-    before: tuple[tuple[int, int], ...], now: tuple[tuple[int, int], ...], *, prompt_tokens: int
-) -> float:
+def prefix_share(before: Trace, now: Trace, *, prompt_tokens: int) -> float:
     """Return the share of the prompt's tokens that its start has in common with the last one."""
     shared = 0
     for old, new in zip(before, now, strict=False):
@@ -92,13 +88,19 @@ def prefix_share(
     return round(min(1.0, shared / prompt_tokens), 4) if prompt_tokens else 0.0
 
 
-def _planned_key(planned: PlannedMessage) -> int:
-    message = planned.message
-    identity = message.digest or message.text.encode("utf-8", "surrogatepass")
+def planned_key(planned: PlannedMessage) -> int:
+    """Return what tells an outgoing message from any other of its thread."""
     if not planned.before and planned.replaced is None:
-        return _number(message.digest) if message.digest else _key(identity)
+        return message_key(planned.message)
     changed = f"{planned.before}\0{planned.replaced}".encode("utf-8", "surrogatepass")
-    return _key(identity + changed)
+    return _key(message_key(planned.message).to_bytes(KEY_BYTES, "big") + changed)
+
+
+def message_key(message: Message) -> int:
+    """Return the key of a message that goes out as it came."""
+    if message.digest:
+        return _number(message.digest)
+    return _key(message.text.encode("utf-8", "surrogatepass"))
 
 
 def _key(data: bytes) -> int:

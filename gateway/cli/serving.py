@@ -42,6 +42,7 @@ def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) ->
             app,
             lifespan="off",  # Ours is entered by `run`, where its errors can be told to the user.
             access_log=False,
+            proxy_headers=False,  # Nobody's address decides anything here.
             log_config=None,
             log_level="warning",
             server_header=False,

@@ -5,6 +5,7 @@ from governor.state import (
     PromptState,
     dumped,
     loaded,
+    planned_key,
     prefix_share,
     traced,
 )
@@ -16,7 +17,8 @@ def planned(text: str, before: str = "") -> PlannedMessage:
 
 
 def trace(*plan: PlannedMessage, schemas: tuple[str, ...] = ()) -> tuple[tuple[int, int], ...]:
-    return traced(plan, (10,) * len(plan), schemas=schemas, schema_tokens=10)
+    keys = [planned_key(one) for one in plan]
+    return traced(keys, (10,) * len(plan), schemas=schemas, schema_tokens=10)
 
 
 def test_a_state_survives_being_stored() -> None:
