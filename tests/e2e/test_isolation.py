@@ -122,7 +122,7 @@ def test_equal_transcripts_of_two_keys_are_two_threads(household: Household, top
     assert first.thread_id != second.thread_id
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_request_of_one_key_ever_shows_text_of_another(
     household: Household, upstream: StubUpstream, topic: str, seed: int
 ) -> None:
@@ -132,7 +132,7 @@ def test_no_request_of_one_key_ever_shows_text_of_another(
     threads: dict[str, set[str]] = {owner: set() for owner in OWNERS}
     turns: dict[str, list[str]] = {owner: [] for owner in OWNERS}
     upstream.budget_tokens = 900
-    for step in range(60):
+    for step in range(48):
         owner, session = chance.choice(OWNERS), chance.choice([f"{topic}1", f"{topic}2", ""])
         talk = talks.setdefault((owner, session), [])
         subject = chance.choice(["ledger", "harbour", "violin"])
