@@ -28,7 +28,7 @@ from gateway.routes.chat import TOKENS_MAX
 from governor.state import loaded
 from library.errors import UnknownRecord
 from library.library import Library
-from library.records import Path, SearchQuery
+from library.records import Event, Path, SearchQuery
 
 ANYWHERE = 2**62
 """A position behind every message: nothing is in a prompt already."""
@@ -69,8 +69,19 @@ class LibraryRoutes:
     # -- reading ---------------------------------------------------------------------------------
     async def status(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
+        found = await library.status()
+        if found["quarantined"] and not principal_of(request).is_owner:
+            found["quarantined"] = await self._own(request, found["quarantined"])
         problem = self._gateway.readiness.store_problem
-        return json_response({"write_problem": problem, **await library.status()})
+        return json_response({"write_problem": problem, **found})
+
+    async def _own(self, request: Request, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of some events that are in the caller's collection: their ids and errors
+        may hold words."""
+        library, collection_id = await self._asked(request)
+        seqs = [row["seq"] for row in rows]
+        own = {event.seq for event in await library.store.events(seqs, collection_id=collection_id)}
+        return [row for row in rows if row["seq"] in own]
 
     async def turns(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
@@ -127,20 +138,18 @@ class LibraryRoutes:
     async def budget(self, request: Request) -> Response:
         """Return the budget that was set for a thread; null: the setting holds."""
         library, collection_id = await self._asked(request)
-        thread = request.path_params["thread"]
-        await _place(library, thread, collection_id)
-        tokens = self._gateway.thread_budgets.get(thread)
-        return json_response({"thread_id": thread, "budget_tokens": tokens})
+        first = await _first_event(library, request.path_params["thread"], collection_id)
+        tokens = self._gateway.thread_budgets.get(first.thread_id)
+        return json_response({"thread_id": first.thread_id, "budget_tokens": tokens})
 
     async def set_budget(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
-        thread = request.path_params["thread"]
-        await _place(library, thread, collection_id)
+        first = await _first_event(library, request.path_params["thread"], collection_id)
         tokens = (await body_fields(request)).get("budget_tokens")
         if tokens is not None and (type(tokens) is not int or not 1 <= tokens <= TOKENS_MAX):
             raise BadParameter("budget_tokens", f"a number from 1 to {TOKENS_MAX}, or null")
-        await self._gateway.thread_budgets.put(library, thread, tokens)
-        return json_response({"thread_id": thread, "budget_tokens": tokens})
+        await self._gateway.thread_budgets.put(library, first.thread_id, tokens)
+        return json_response({"thread_id": first.thread_id, "budget_tokens": tokens})
 
     async def search(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
@@ -151,7 +160,9 @@ class LibraryRoutes:
         thread_no = 0
         path: Path = ()
         if thread is not None:
-            thread_no, path, collection_id = await _place(library, thread, collection_id)
+            first = await _first_event(library, thread, collection_id)
+            thread_no, collection_id = first.thread_no, first.collection_id
+            path = await library.store.live_path(thread_no)
         elif collection_id is None:
             name = text(request, "collection") or principal_of(request).collection
             collection_id = await library.store.collection_id(name)
@@ -212,9 +223,10 @@ class LibraryRoutes:
     async def forget_thread(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
-        count = await library.forget_thread(thread, collection_id=collection_id)
-        await self._gateway.thread_budgets.put(library, thread, None)
-        return json_response({"thread_id": thread, "event_count": count})
+        thread_id = (await _first_event(library, thread, collection_id)).thread_id
+        count = await library.forget_thread(thread_id, collection_id=collection_id)
+        await self._gateway.thread_budgets.put(library, thread_id, None)
+        return json_response({"thread_id": thread_id, "event_count": count})
 
     async def forget_collection(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
@@ -236,17 +248,17 @@ class LibraryRoutes:
         return json_response({"retried_count": await library.retry_quarantined(seqs)})
 
 
-async def _place(library: Library, thread: str, collection_id: int | None) -> tuple[int, Path, int]:
-    """Return a thread's number, live path and collection.
+async def _first_event(library: Library, thread: str, collection_id: int | None) -> Event:
+    """Return the first event of a thread, which tells its id, number and collection; `thread` may
+    also be the session that its client named.
 
     Raises:
         UnknownRecord: there is no such thread, or it is empty.
 
     """
-    first = await library.store.thread_events(
+    found = await library.store.thread_events(
         thread, collection_id=collection_id, live_only=False, after=0, limit=1
     )
-    if not first:
+    if not found:
         raise UnknownRecord(kind="thread", name=thread)
-    thread_no = first[0].thread_no
-    return thread_no, await library.store.live_path(thread_no), first[0].collection_id
+    return found[0]

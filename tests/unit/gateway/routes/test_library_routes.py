@@ -1,6 +1,9 @@
 """The routes under /library, on a real gateway with the offline upstream."""
 
+import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +84,20 @@ async def test_a_thread_can_have_a_budget_of_its_own(client: aiohttp.ClientSessi
     for wrong in (0, -1, True, "7", 10**9):
         assert (await ask(client, "PUT", path, json={"budget_tokens": wrong}))[0] == 400
     assert (await ask(client, "PUT", "/threads/none/budget", json={}))[0] == 404
+
+
+async def test_a_thread_goes_by_its_session_too(client: aiohttp.ClientSession) -> None:
+    """CASES C4 (open-webui#7991): a budget that is set by session holds for its thread."""
+    session = {"x-library-session": "mine"}
+    thread = (await said(client, "hello", **session))["x-library-session"]
+    path = "/threads/mine/budget"
+    stored = (200, {"thread_id": thread, "budget_tokens": 700})
+    assert await ask(client, "PUT", path, json={"budget_tokens": 700}) == stored
+    again = await said(client, "hello", "x", "again", **session)
+    assert again["x-library-budget-tokens"] == "700"
+    _, gone = await ask(client, "DELETE", "/threads/mine")
+    assert gone["thread_id"] == thread
+    assert (await said(client, "hello", **session))["x-library-budget-tokens"] == "8000"
 
 
 async def test_what_was_said_is_found_by_its_words(client: aiohttp.ClientSession) -> None:
@@ -175,6 +192,32 @@ async def test_a_key_reaches_its_own_collection_only(tmp_path: Path) -> None:
         assert (await ask(client, "POST", "/outbox/retry", headers=his))[0] == 403
         assert (await ask(client, "GET", "/threads"))[0] == 401
         assert (await ask(client, "DELETE", "/collections/ada", headers=keys["ada"]))[0] == 200
+
+
+async def test_a_key_is_told_what_is_stuck_in_its_own_collection_only(tmp_path: Path) -> None:
+    """DESIGN 1.8."""
+    file = tmp_path / "keys.json"
+    keys = {
+        name: {"authorization": f"Bearer {add_key(file, key_id=name, collection=name)[1]}"}
+        for name in ("ada", "ben")
+    }
+
+    def quarantine() -> None:
+        with closing(sqlite3.connect(tmp_path / "library.db")) as connection, connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO outbox (seq, thread_no, is_quarantined, error) "
+                "SELECT seq, thread_no, 1, body FROM event"
+            )
+
+    async with served(tmp_path, keys_file=str(file)) as client:
+        for name, headers in keys.items():
+            await said(client, f"a secret of {name}", **headers)
+        await asyncio.to_thread(quarantine)
+        for name, headers in keys.items():
+            _, status = await ask(client, "GET", "/status", headers=headers)
+            assert len(status["quarantined"]) == 2
+            other = {"ada": "ben", "ben": "ada"}[name]
+            assert f"secret of {other}" not in str(status)
 
 
 async def test_the_outbox_can_be_tried_again(client: aiohttp.ClientSession) -> None:
