@@ -172,7 +172,7 @@ def timeless(turn: Turn, names: dict[str, str]) -> dict[str, Any]:
     report = turn.report
     shown = {**report, "turn_id": turn.number, "thread_id": "demo", "upstream": ""}
     shown |= {"started_at": "", "steps_ms": {}}
-    for part in ("swapped_out", "retained", "pinned", "pins_left_out", "shortened"):
+    for part in ("swapped_out", "retained", "pinned", "pins_left_out"):
         shown[part] = [names[event_id] for event_id in report[part]]
     shown["swapped_in"] = [{**row, "id": names[row["id"]]} for row in report["swapped_in"]]
     return shown

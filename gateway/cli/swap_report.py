@@ -42,7 +42,7 @@ def _statements(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "pinned", ", ".join(report.get("pinned") or ())
     left_out = report.get("pins_left_out")
     yield "no room", f"{', '.join(left_out)} (pinned)" if left_out else ""
-    yield "shortened", ", ".join(report.get("shortened") or ())
+    yield "shortened", ", ".join(map(str, report.get("shortened") or ()))
     for sentence in report.get("repaired") or ():
         yield "repaired", sentence
     yield "prefix", _prefix(report)

@@ -60,6 +60,14 @@ def test_a_turn_that_fits_says_so() -> None:
     assert "  client    9 tokens in 2 messages; all went out" in lines(dataclasses.asdict(report))
 
 
+def test_shortened_results_are_listed() -> None:
+    report = SwapReport(turn_id="t", shortened=[3, 12], repaired=["messages[1]: mended"])
+    assert lines(dataclasses.asdict(report))[1:3] == [
+        "  shortened 3, 12",
+        "  repaired  messages[1]: mended",
+    ]
+
+
 @given(st.sets(st.sampled_from([field.name for field in dataclasses.fields(SwapReport)])))
 def test_a_report_of_another_version_is_read_as_far_as_it_goes(missing: set[str]) -> None:
     report = dataclasses.asdict(SwapReport(turn_id="t", budget_tokens=1, messages_in=1))
