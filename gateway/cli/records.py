@@ -16,7 +16,7 @@ limit_option = click.option(
     metavar="N",
     default=20,
     show_default=True,
-    type=click.IntRange(1, 10_000),
+    type=click.IntRange(1, 1_000),
     help="The most to print.",
 )
 
