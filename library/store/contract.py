@@ -16,9 +16,7 @@ from library.records import (
     Event,
     IncomingTurn,
     IndexedEvent,
-    Passage,
     Path,
-    Quarantined,
     RecordedTurn,
     Reply,
     TurnState,
@@ -137,8 +135,6 @@ class Store(Protocol):
         """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
 
     # -- for derived indexes -------------------------------------------------------------------
-    async def passages(self, seqs: Sequence[int]) -> list[Passage]: ...
-
     def indexed_events(
         self, *, after: int, batch: int
     ) -> AsyncIterator[list[tuple[Event, IndexedEvent]]]:
@@ -152,8 +148,6 @@ class Store(Protocol):
     async def meta(self, key: str) -> str | None: ...
 
     async def set_meta(self, key: str, value: str) -> None: ...
-
-    async def quarantined(self) -> list[Quarantined]: ...
 
     async def close(self) -> None:
         """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""

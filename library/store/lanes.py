@@ -148,10 +148,9 @@ class Readers(_Lane):
 class Writer(_Lane):
     """The one thread that writes."""
 
-    def __init__(self, connection: sqlite3.Connection, *, group_commit: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self.counts = WriterCounts()
         self._connection = connection
-        self._group_max = GROUP_MAX if group_commit else 1
         self._commits_to_copy = 0
         self._pending: _Job[Any] | None = None
         super().__init__("library-writer", [self._serve])
@@ -176,7 +175,7 @@ class Writer(_Lane):
         if job is None:
             return [], False
         group = [job]
-        while not job.is_alone and len(group) < self._group_max:
+        while not job.is_alone and len(group) < GROUP_MAX:
             try:
                 other = self._queue.get_nowait()
             except Empty:

@@ -356,9 +356,6 @@ SELECT 1 FROM outbox WHERE thread_no = ? AND is_quarantined = 0 LIMIT 1
 
 -- ---- for derived indexes --------------------------------------------------------------------
 
--- name: spans
-SELECT seq, spans FROM indexed WHERE seq IN (SELECT value FROM json_each(?))
-
 -- name: indexed_after
 SELECT seq, spans, embedder, vectors FROM indexed WHERE seq > ? ORDER BY seq LIMIT ?
 

@@ -24,9 +24,7 @@ from library.records import (
     Event,
     IncomingTurn,
     IndexedEvent,
-    Passage,
     Path,
-    Quarantined,
     RecordedTurn,
     Reply,
     TurnState,
@@ -88,7 +86,6 @@ class SqliteStore:
         *,
         mask_secrets: bool = False,
         allow_network_fs: bool = False,
-        group_commit: bool = True,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         new_id: Callable[[], str] = _new_id,
     ) -> Self:
@@ -108,7 +105,7 @@ class SqliteStore:
         store = cls(
             path,
             files.lock,
-            Writer(files.writer, group_commit=group_commit),
+            Writer(files.writer),
             Readers(files.readers),
             options,
         )
@@ -333,26 +330,7 @@ class SqliteStore:
             )
         )
 
-    async def quarantined(self) -> list[Quarantined]:
-        """List the work that failed too often."""
-        return await self._read(outbox.quarantined)
-
     # -- for derived indexes -------------------------------------------------------------------
-    async def passages(self, seqs: Sequence[int]) -> list[Passage]:
-        """Return the passages of some events, in the order of `seqs`."""
-
-        def work(connection: sqlite3.Connection) -> list[Passage]:
-            listed = orjson.dumps(list(seqs)).decode()
-            spans = dict(connection.execute(SQL["spans"], (listed,)).fetchall())
-            return [
-                passage
-                for seq in seqs
-                if seq in spans
-                for passage in outbox.passages_of(seq, spans[seq])
-            ]
-
-        return await self._read(work)
-
     async def indexed_events(
         self, *, after: int, batch: int
     ) -> AsyncIterator[list[tuple[Event, IndexedEvent]]]:
