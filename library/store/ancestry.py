@@ -39,6 +39,12 @@ def seqs_on(connection: sqlite3.Connection, path: Path, *, after: int, upto: int
     return seqs
 
 
+def is_tip(connection: sqlite3.Connection, branch_id: int, position: int) -> bool:
+    """Tell whether a place is the last of its branch, so that nothing follows it."""
+    row = connection.execute(SQL["last_position"], (branch_id,)).fetchone()
+    return bool(row[0] == position)
+
+
 def is_on(path: Path, branch_id: int, position: int) -> bool:
     """Tell whether a place lies on a path."""
     return any(segment.branch_id == branch_id and position <= segment.upto for segment in path)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from library.chain import chains
 from library.records import IncomingMessage, Path
-from library.store.ancestry import is_on, path_to, spans
+from library.store.ancestry import is_on, is_tip, path_to, spans
 from library.store.statements import SQL
 
 PROBES = 8
@@ -38,6 +38,9 @@ in front of a shortened history is one or two messages long."""
 
 DIAGONALS_MAX = 8
 """So many candidate runs are followed; repeated short messages ("continue") make many."""
+
+SUMMARY_MESSAGES_MAX = 2
+"""A known start so short may be a client's own summary: a question, and "I see." to it."""
 
 SHORTEST_RUN = 2
 """Two equal neighbours; one message alone proves nothing, unless it is unique, not a user's, and
@@ -88,9 +91,10 @@ class Matcher:
     ) -> Match | None:
         """Return where the transcript continues; None: nowhere."""
         by_chain = self.by_chain(own_chains)
-        if by_chain is None or by_chain.count < len(messages) - 1:
+        known = by_chain.count if by_chain else 0
+        if known < len(messages) - 1 or known <= SUMMARY_MESSAGES_MAX:
             anchored = self._by_anchor(own_chains)
-            by_chain = max(filter(None, (by_chain, anchored)), key=_count, default=None)
+            by_chain = max(filter(None, (anchored, by_chain)), key=_count, default=None)
         known = by_chain.count if by_chain else 0
         rest_count = len(messages) - known
         is_worth_it = rest_count >= SHORTEST_RUN or (known == 0 and messages[0].role != "user")
@@ -120,7 +124,8 @@ class Matcher:
         if front_count >= run.length and not run.is_alone_enough:
             return by_chain
         is_long = run.length >= LONG_RUN or self.thread_no is not None
-        return run.match if is_long or self._is_tip(node) else by_chain
+        is_last = is_tip(self.connection, node.branch_id, node.position)
+        return run.match if is_long or is_last else by_chain
 
     def _in_place(
         self, messages: Sequence[IncomingMessage], by_chain: Match, run: "_Run", path: Path
@@ -139,11 +144,6 @@ class Matcher:
             if messages[index].digest != digest and not is_result:
                 return by_chain
         return replace(run.match, front_count=by_chain.front_count)
-
-    def _is_tip(self, node: Node) -> bool:
-        """Tell whether nothing follows on the node's branch."""
-        row = self.connection.execute(SQL["last_position"], (node.branch_id,)).fetchone()
-        return bool(row[0] == node.position)
 
     def _said(self, path: Path, *, after: int, count: int) -> list[tuple[bytes, str]]:
         """Return digest and role of some events of a path, in order."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from library.chain import ROOT, extend
 from library.records import IncomingMessage
+from library.store.ancestry import is_tip
 from library.store.encoding import encode, to_micros
 from library.store.matching import Node
 from library.store.statements import SQL
@@ -108,8 +109,7 @@ class Tree:
 
     def is_tip(self, node: Node) -> bool:
         """Tell whether a node is the last of its branch, and so has no child at all."""
-        row = self.connection.execute(SQL["last_position"], (node.branch_id,)).fetchone()
-        return bool(row[0] == node.position)
+        return is_tip(self.connection, node.branch_id, node.position)
 
     def child(self, node: Node | None, digest: bytes) -> Node | None:
         """Return the child of a node (None: the root) with some digest."""
