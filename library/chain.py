@@ -10,16 +10,15 @@ on, which makes a search by bisection right.
 from collections.abc import Iterable
 from hashlib import blake2b
 
-CHAIN_BYTES = 16
-"""As `records.DIGEST_BYTES`."""
+from library.records import DIGEST_BYTES
 
-ROOT = bytes(CHAIN_BYTES)
+ROOT = bytes(DIGEST_BYTES)
 """Stands before the first message."""
 
 
 def extend(chain: bytes, digest: bytes) -> bytes:
     """Return the chain of a message with `digest` that follows the message with `chain`."""
-    return blake2b(chain + digest, digest_size=CHAIN_BYTES).digest()
+    return blake2b(chain + digest, digest_size=DIGEST_BYTES).digest()
 
 
 def chains(digests: Iterable[bytes], *, after: bytes = ROOT) -> list[bytes]:
@@ -27,6 +26,6 @@ def chains(digests: Iterable[bytes], *, after: bytes = ROOT) -> list[bytes]:
     found: list[bytes] = []
     add = found.append
     for digest in digests:
-        after = blake2b(after + digest, digest_size=CHAIN_BYTES).digest()
+        after = blake2b(after + digest, digest_size=DIGEST_BYTES).digest()
         add(after)
     return found

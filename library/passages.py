@@ -58,9 +58,9 @@ def _cut(text: str, start: int) -> int:
     low = start + SMALLEST_CHARS
     high = min(start + LARGEST_CHARS, len(text) - SMALLEST_CHARS)
     target = start + TARGET_CHARS
-    assert low <= target <= high or high - low >= 0
+    assert low <= target <= high
     for pause in _PAUSES:
         stops = [match.end() for match in pause.finditer(text, low, high)]
         if stops:
             return min(stops, key=lambda stop: abs(stop - target))
-    return min(target, high)
+    return target

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.chain import CHAIN_BYTES, ROOT, chains, extend
+from library.chain import ROOT, chains, extend
+from library.records import DIGEST_BYTES
 
 DIGESTS = st.lists(st.binary(min_size=16, max_size=16), max_size=20)
 
@@ -21,6 +22,6 @@ def test_a_chain_goes_on_from_any_of_its_links(before: list[bytes], after: list[
     whole = chains([*before, *after])
     last = whole[len(before) - 1] if before else ROOT
     assert chains(after, after=last) == whole[len(before) :]
-    assert all(len(chain) == CHAIN_BYTES for chain in whole)
+    assert all(len(chain) == DIGEST_BYTES for chain in whole)
     if after:
         assert extend(last, after[0]) == whole[len(before)]
