@@ -2,7 +2,7 @@
 
 Only shapes that are secrets by their form: a rule that also catches ordinary hexadecimal or a
 password-like word would damage code and logs that the library exists to give back unchanged. The
-mask keeps the kind and the length class out of it: `[masked openai key]`.
+mask tells the kind and nothing else, not even the length: `[masked openai key]`.
 """
 
 import re
