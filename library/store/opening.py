@@ -1,5 +1,6 @@
 """Opening a database: where it lies, who owns it, its schema, and what a dead process left."""
 
+import logging
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from library.store.migrations import migrate
 from library.store.statements import SQL
 from library.store.threads import scrub
 
+logger = logging.getLogger(__name__)
+
 READERS = 2
 """Reading is short and mostly in memory; more threads would only share the interpreter."""
 
@@ -30,13 +33,13 @@ class Files:
     lock: OwnerLock
     writer: sqlite3.Connection
     readers: list[sqlite3.Connection]
-    warnings: tuple[str, ...]
     abandoned_count: int
 
 
 def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> Files:
     """Make, lock and migrate the database; blocks, and lets go of everything when it fails."""
-    warnings = check_file_system(path, allow_network_fs=allow_network_fs)
+    for warning in check_file_system(path, allow_network_fs=allow_network_fs):
+        logger.warning("%s", warning)
     opened: list[sqlite3.Connection] = []
     with mapped():
         make_folder(path)
@@ -58,4 +61,4 @@ def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> 
                 connection.close()
             lock.release()
             raise
-    return Files(lock, writer, opened[1:], tuple(warnings), abandoned_count)
+    return Files(lock, writer, opened[1:], abandoned_count)

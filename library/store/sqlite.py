@@ -70,8 +70,6 @@ class SqliteStore:
     ) -> None:
         """Use `open`."""
         self.path = path
-        self.warnings: tuple[str, ...] = ()
-        """About where the file lies."""
         self.abandoned_count = 0
         """Turns that a dead process had left prepared."""
         self._lock = lock
@@ -109,7 +107,6 @@ class SqliteStore:
             Readers(files.readers),
             options,
         )
-        store.warnings = files.warnings
         store.abandoned_count = files.abandoned_count
         return store
 

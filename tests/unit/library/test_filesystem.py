@@ -6,6 +6,7 @@ import pytest
 
 from library.errors import UnsuitableFileSystem
 from library.filesystem import check_file_system, foreign_file_system, is_unc
+from library.store.sqlite import SqliteStore
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -73,6 +74,16 @@ def test_a_foreign_file_system_is_refused_or_warned_about(
         check_file_system(path, allow_network_fs=False)
     [warning] = check_file_system(path, allow_network_fs=True)
     assert "nfs4" in warning
+
+
+async def test_a_warning_is_given_when_the_database_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CASES I2 (WSL#2395): who accepts the risk is still told of it at every start."""
+    monkeypatch.setattr("library.filesystem.foreign_file_system", lambda path, mounts: "9p")
+    store = await SqliteStore.open(tmp_path / "library.db", allow_network_fs=True)
+    await store.close()
+    assert "foreign file system (9p)" in caplog.text
 
 
 def test_a_local_folder_is_fine(tmp_path: Path) -> None:
