@@ -14,6 +14,7 @@ for the upstream in one way, `repaired`, or its thread would be answered 400 for
 Source: OpenAI chat completions, `messages[].tool_call_id`; Anthropic, `tool_use`/`tool_result`.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -119,68 +120,80 @@ def _is_paired(messages: Sequence[Message]) -> bool:
 def _repaired_pairs(messages: Sequence[Message], repairs: list[str]) -> list[tuple[int, Message]]:
     """Put every result behind its call, make the missing ones, leave out those without a call."""
     out: list[tuple[int, Message]] = []
-    taken: set[int] = set()
+    waiting = _Results(messages)
     for index, message in enumerate(messages):
         if message.role == "tool":
-            if index not in taken:
-                repairs.append(f"messages[{index}]: a tool result without its call was left out")
             continue
         if not message.call_ids:
             out.append((index, message))
             continue
         if "" in message.call_ids or len({*message.call_ids}) < len(message.call_ids):
             repairs.append(f"messages[{index}]: tool calls with empty or repeated ids were renamed")
-            message, renamed = _with_ids(message, index)
-        else:
-            renamed = message.call_ids
+            message = _with_ids(message, index)
         out.append((index, message))
-        results = _results(messages, index, taken)
-        for asked, call_id in zip(messages[index].call_ids, renamed, strict=True):
-            found = next((at for at in results if messages[at].answers == asked), None)
+        for asked, call_id in zip(messages[index].call_ids, message.call_ids, strict=True):
+            found = waiting.take(asked, behind=index)
             if found is None:
                 repairs.append(f"messages[{index}]: the call {call_id!r} had no result")
                 out.append((-1, _interrupted(call_id)))
                 continue
-            if any(messages[at].role in EMPTY for at in range(index + 1, found)):
+            if any(messages[at].role not in {"tool", "system"} for at in range(index + 1, found)):
                 repairs.append(f"messages[{found}]: a late tool result was moved behind its call")
-            results.remove(found)
-            taken.add(found)
             out.append((found, _answering(messages[found], call_id)))
+    repairs += [
+        f"messages[{at}]: a tool result without its call was left out" for at in waiting.left()
+    ]
     return out
 
 
-def _results(messages: Sequence[Message], call_at: int, taken: set[int]) -> list[int]:
-    """Return where results for the calls of `messages[call_at]` may stand, in order.
+class _Results:
+    """The tool results of a transcript, each taken once; all look-ups together cost one pass."""
 
-    They end where a later message asks for one of the same ids again.
-    """
-    asked = {*messages[call_at].call_ids}
-    found: list[int] = []
-    for index in range(call_at + 1, len(messages)):
-        message = messages[index]
-        if asked & {*message.call_ids}:
-            break
-        if message.role == "tool" and message.answers in asked and index not in taken:
-            found.append(index)
-    return found
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._results: dict[str, deque[int]] = {}
+        self._calls: dict[str, deque[int]] = {}
+        self._unclaimed: set[int] = set()
+        for index, message in enumerate(messages):
+            for call_id in {*message.call_ids}:
+                self._calls.setdefault(call_id, deque()).append(index)
+            if message.role == "tool":
+                self._results.setdefault(message.answers or "", deque()).append(index)
+                self._unclaimed.add(index)
+
+    def take(self, call_id: str, *, behind: int) -> int | None:
+        """Return where the next result of a call stands: behind it, and before any other message
+        that asks by the same id."""
+        results, calls = self._results.get(call_id, deque()), self._calls[call_id]
+        while results and results[0] < behind:
+            results.popleft()
+        while calls and calls[0] <= behind:
+            calls.popleft()
+        if not results or (calls and results[0] > calls[0]):
+            return None
+        found = results.popleft()
+        self._unclaimed.discard(found)
+        return found
+
+    def left(self) -> list[int]:
+        """Return the results that no call took."""
+        return sorted(self._unclaimed)
 
 
-def _with_ids(message: Message, index: int) -> tuple[Message, tuple[str, ...]]:
-    seen: set[str] = set()
-    renamed: list[str] = []
-    for place, call_id in enumerate(message.call_ids):
-        is_good = bool(call_id) and call_id not in seen
-        renamed.append(call_id if is_good else f"call_{index}_{place}")
-        seen.add(call_id)
+def _with_ids(message: Message, index: int) -> Message:
     calls = message.raw.get("tool_calls")
     assert isinstance(calls, list), "only tool_calls can have empty or repeated ids"
+    seen = {call_id for call_id in message.call_ids[len(calls) :] if call_id}
+    renamed: list[str] = []
+    for place, call_id in enumerate(message.call_ids[: len(calls)]):
+        renamed.append(call_id if call_id and call_id not in seen else f"call_{index}_{place}")
+        seen.add(call_id)
     raw = {
         **message.raw,
         "tool_calls": [
             {**call, "id": call_id} for call, call_id in zip(calls, renamed, strict=True)
         ],
     }
-    return replace(message, raw=raw, call_ids=tuple(renamed)), tuple(renamed)
+    return replace(message, raw=raw, call_ids=(*renamed, *message.call_ids[len(calls) :]))
 
 
 def _answering(result: Message, call_id: str) -> Message:
