@@ -61,7 +61,8 @@ class StreamedAnswer:
 
     @property
     def is_truncated(self) -> bool:
-        return self._chunks.is_truncated
+        """Not all of it is kept for the record."""
+        return self._chunks.is_truncated or self._reader.oversized_count > 0
 
     def end(self, *, is_cut: bool) -> Ending:
         """Take the end of the body; `is_cut`: the upstream broke off."""

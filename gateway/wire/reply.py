@@ -4,7 +4,7 @@ Chunks of a streamed chat completion (or one whole body) become one message a ch
 client would send it back on its next request, so that the record and the echo are one message.
 What is not known is kept: strings of an unknown field are joined, lists extended, anything else
 replaced. Nothing here raises for what an upstream wrote (CASES D5); a chunk that cannot be read is
-counted and passed over, and the bytes went to the client as they were in any case.
+passed over, and the bytes went to the client as they were in any case.
 
 Source: OpenAI API reference, "The chat completion chunk object".
 """
@@ -74,7 +74,7 @@ def error_text(fields: Any) -> str | None:
 class ChunkReader:
     """Puts the chunks of one stream together; keeps at most `limit_bytes` of them."""
 
-    __slots__ = ("_bytes", "_choices", "_limit_bytes", "error", "malformed_count", "usage")
+    __slots__ = ("_bytes", "_choices", "_limit_bytes", "error", "usage")
 
     def __init__(self, *, limit_bytes: int) -> None:
         self._choices: dict[int, _Choice] = {}
@@ -82,7 +82,6 @@ class ChunkReader:
         self._bytes = 0
         self.usage: dict[str, Any] | None = None
         self.error: str | None = None
-        self.malformed_count = 0
 
     @property
     def is_truncated(self) -> bool:
@@ -93,16 +92,13 @@ class ChunkReader:
         try:
             chunk = orjson.loads(data)
         except orjson.JSONDecodeError:
-            self.malformed_count += 1
             return
         if not isinstance(chunk, dict):
-            self.malformed_count += 1
             return
         self._bytes += len(data)
         for choice in _dicts(chunk.get("choices")):
             index = choice.get("index", 0)
             if not isinstance(index, int):
-                self.malformed_count += 1
                 continue
             kept = self._choices.get(index)
             if kept is None:
