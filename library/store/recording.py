@@ -151,7 +151,17 @@ class _Recording:
             return _Place(thread, match, "overlap" if match.is_overlap else "session")
         if thread.style == NEWEST or (thread.style is None and is_new_only):
             return self._after_head(thread)
-        return _Place(thread, None, "session")
+        if len(self._messages) == 1:  # Its first message was edited, or its user began anew.
+            return _Place(thread, None, "session")
+        # Nothing of what was said is left: its client put a summary in place of all of it.
+        return _Place(thread, self._behind_summary(thread), "session")
+
+    def _behind_summary(self, thread: _Thread) -> Match:
+        """Place the newest message after the live head, and all before it outside the path."""
+        assert thread.head_branch is not None and thread.head_position is not None
+        path = path_to(self._connection, thread.head_branch, thread.head_position)
+        front_count = len(self._messages) - 1
+        return Match(self._tail(path, 1)[0][0], front_count, front_count, is_overlap=True)
 
     def _after_head(self, thread: _Thread) -> _Place:
         """Place messages of a client that sends only what is new.
@@ -279,6 +289,11 @@ class _Recording:
         else:
             anchor = (self._collection_id, own_chain, head.seq, front_count)
             self._connection.execute(SQL["insert_anchor"], anchor)
+            if place.match is not None and place.match.count == front_count:
+                # A summary alone: another question behind it belongs in the same place.
+                summary = self._own_chains[front_count - 1]
+                anchor = (self._collection_id, summary, place.match.node.seq, front_count)
+                self._connection.execute(SQL["insert_anchor"], anchor)
         row = (
             turn.turn_id,
             self._collection_id,

@@ -240,6 +240,30 @@ class TestBySession:
         assert (fresh.has_forked, fresh.matched_by) == (True, "session")
         assert await texts_on(store, fresh) == ["after a reset"]
 
+    async def test_a_summary_in_place_of_all_that_was_said_keeps_a_sessions_past(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        said = conversation("a", 3)
+        await replay(session, said)
+        cut: list[Said] = [("user", "SUMMARY"), ("assistant", "I see."), ("user", "next")]
+        first = await session.ask(cut, "reply")
+        assert (first.has_forked, first.positions, first.new_count) == (False, (-1, -1, 6), 3)
+        second = await session.record([*cut, ("assistant", "reply"), ("user", "on")])
+        assert (second.positions, second.new_count) == ((-1, -1, 6, 7, 8), 1)
+        texts = [*(text for _, text in said), "next", "reply", "on"]
+        assert await texts_on(store, second) == texts
+        edited = await session.record([*cut[:-1], ("user", "something else")])
+        assert (edited.positions, edited.new_count) == ((-1, -1, 6), 1)
+        assert await texts_on(store, edited) == [*(text for _, text in said), "something else"]
+
+    async def test_a_summary_without_a_session_is_a_conversation_of_its_own(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        first = await replay(client, conversation("a", 3))
+        other = await client.record([("user", "SUMMARY"), ("assistant", "I see."), ("user", "on")])
+        assert other.thread_id != first.thread_id
+
 
 class TestNewestOnly:
     async def test_single_messages_of_a_session_follow_one_another(

@@ -133,6 +133,42 @@ def test_a_client_that_puts_its_own_summary_first_stays_in_its_thread(
     assert second.thread_id == first.thread_id
 
 
+def test_a_session_whose_client_summarised_everything_keeps_its_past(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """DESIGN 4.2: compaction with nothing left of what was said, as coding agents do it."""
+    talk = [user(f"{topic} the attic hatch opens with 6612"), assistant("Saved.")]
+    ask([*talk, *small_talk(topic, turns=12), user("ok?")], session=topic, budget=1_000)
+    gateway.wait_indexed()
+    cut = [user(f"{topic}: summary of all so far"), assistant("Understood.")]
+    for question in ("what opens the attic hatch?", "and once more, the attic hatch?"):
+        cut.append(user(question))
+        reply, seen = ask(cut, session=topic, budget=1_000)
+        assert "6612" in texts(seen.messages)
+        assert not gateway.report(reply.turn_id)["has_forked"]
+        cut.append(assistant(reply.text))
+    assert gateway.cli("verify").stdout.startswith("OK")
+
+
+def test_a_client_that_sends_its_last_messages_only_keeps_one_thread(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """DESIGN 4.2: a sliding window of the client's own; each message is stored once."""
+    talk = [user(f"{topic} the bicycle lock is 9931"), assistant("Saved.")]
+    threads: set[str] = set()
+    for turn in range(25):
+        talk.append(user(f"{topic} {turn}: {filler(f'{topic}{turn}', words=20)}"))
+        reply, _ = ask(talk[-7:], budget=1_000)
+        threads.add(reply.thread_id)
+        talk.append(assistant(reply.text))
+    gateway.wait_indexed()
+    reply, seen = ask([*talk[-6:], user("which number has the bicycle lock?")], budget=1_000)
+    assert {reply.thread_id} == threads
+    assert "9931" in texts(seen.messages)
+    stored = [row["body"] for row in gateway.events() if row["thread_id"] == reply.thread_id]
+    assert stored[: len(talk)] == talk
+
+
 def edited(talk: list[Json]) -> list[Json]:
     return [*talk[:2], user("the otter gate opens with 7702"), assistant("noted, new"), user("ok?")]
 
