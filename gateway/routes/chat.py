@@ -3,9 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
 
-import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -149,12 +147,8 @@ class _Outgoing:
         """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
         request, name = self._request, self._target.model.name
         if name != request.model:
-            request = replace(request, fields={**request.fields, "model": name})
-        elif prepared.plan is None:
-            return self._body
-        if prepared.plan is None:
-            return orjson.dumps(request.fields)
-        return encode(request, prepared.plan)
+            return encode(request, prepared.plan, model=name)
+        return self._body if prepared.plan is None else encode(request, prepared.plan)
 
 
 def upstream_headers(

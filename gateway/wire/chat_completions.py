@@ -16,11 +16,12 @@ import msgspec
 import orjson
 
 from gateway.wire.seen import SeenMessages
+from gateway.wire.stripping import stripped
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
 from governor.images import image_of
 from governor.message import Image, Message, Opaque, Role
-from governor.rendering import SEPARATOR, without_blocks
+from governor.rendering import SEPARATOR
 from governor.transcript import LEGACY_CALL
 from governor.turn import PlannedMessage
 
@@ -50,6 +51,9 @@ class ChatRequest:
 
     fields: dict[str, Any]
     """The client's whole JSON object, its messages as they were sent."""
+    written: dict[str, bytes | msgspec.Raw]
+    """The same fields as the client wrote them. Read and written again, a number of many digits
+    would be another one, and what is nested deeply could not be written at all."""
     messages: tuple[Message, ...]
     schemas: tuple[str, ...]
     model: str
@@ -69,6 +73,8 @@ class MalformedRequest(Exception):
         self.param = param
 
 
+WRITABLE_DEPTH = 250
+"""orjson reads 1,024 levels and writes 254; what the gateway may have to write is held to that."""
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -106,6 +112,7 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
     options = fields.get("stream_options")
     return ChatRequest(
         fields=fields,
+        written={**parts},
         messages=messages,
         schemas=_schemas(fields),
         model=model,
@@ -122,8 +129,7 @@ def _read_messages(
     """Return the messages as they were sent, and as they are read, without text of ours."""
     if any(marker in body for marker in _MARKERS):
         sent = [_loaded(index, bytes(item)) for index, item in enumerate(items)]
-        stripped = _stripped(sent)
-        return sent, tuple(_checked_message(index, one) for index, one in enumerate(stripped))
+        return sent, tuple(_checked_message(at, one) for at, one in enumerate(stripped(sent)))
     read = []
     for index, item in enumerate(items):
         try:
@@ -139,14 +145,30 @@ def _message_in(data: bytes) -> Message:
 
 def _loaded(index: int, data: bytes) -> Any:
     try:
-        return orjson.loads(data)
+        loaded = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise MalformedTranscript(index, f"is not valid JSON: {error}") from error
+    if data.count(b"[") + data.count(b"{") > WRITABLE_DEPTH:
+        try:
+            orjson.dumps(loaded)
+        except orjson.JSONEncodeError as error:
+            raise MalformedTranscript(index, "is nested too deeply") from error
+    return loaded
 
 
-def encode(request: ChatRequest, plan: Sequence[PlannedMessage]) -> bytes:
-    """Return the body with the planned messages in place of the client's."""
-    return orjson.dumps({**request.fields, "messages": [planned_raw(one) for one in plan]})
+def encode(
+    request: ChatRequest, plan: Sequence[PlannedMessage] | None, *, model: str | None = None
+) -> bytes:
+    """Return the body with the planned messages in place of the client's, if there is a plan, and
+    with another model's name, if one is given; all else as the client wrote it."""
+    fields: dict[str, Any] = {
+        name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
+    }
+    if plan is not None:
+        fields["messages"] = [planned_raw(one) for one in plan]
+    if model is not None:
+        fields["model"] = model
+    return orjson.dumps(fields)
 
 
 def planned_raw(planned: PlannedMessage) -> dict[str, Any]:
@@ -238,6 +260,9 @@ def _message(role: str, raw: dict[str, Any], content: str | list[Any] | None) ->
     )
 
 
+_MEDIA_KINDS = ("image_url", "input_image", "input_audio", "file", "input_file", "video_url")
+
+
 class _Parts:
     """What a list of content parts holds, kind by kind."""
 
@@ -254,9 +279,10 @@ class _Parts:
             self.texts.append(part)
             return
         kind = part.get("type")
-        if isinstance(part.get("text"), str):
+        has_words = kind not in _MEDIA_KINDS  # Words beside a file do not make it cost nothing.
+        if has_words and isinstance(part.get("text"), str):
             self.texts.append(part["text"])
-        elif isinstance(part.get("refusal"), str):
+        elif has_words and isinstance(part.get("refusal"), str):
             self.texts.append(part["refusal"])
         elif kind == "image_url":
             link = part["image_url"]
@@ -321,13 +347,20 @@ def _schemas(fields: dict[str, Any]) -> tuple[str, ...]:
     for key in ("tools", "functions"):
         tools = fields.get(key)
         if isinstance(tools, list):
-            found.extend(orjson.dumps(tool).decode() for tool in tools)
+            found.extend(_schema(key, tool) for tool in tools)
     found.extend(
-        orjson.dumps(fields[key]).decode()
+        _schema(key, fields[key])
         for key in ("tool_choice", "function_call", "response_format")
         if isinstance(fields.get(key), dict)
     )
     return tuple(found)
+
+
+def _schema(key: str, value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError as error:
+        raise MalformedRequest(f"'{key}' is nested too deeply", param=key) from error
 
 
 def _reply_tokens(fields: dict[str, Any]) -> int | None:
@@ -336,31 +369,3 @@ def _reply_tokens(fields: dict[str, Any]) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
-
-
-def _stripped(messages: list[Any]) -> list[Any]:
-    """Return the messages without the text that we put in; one that held nothing else is gone."""
-    kept: list[Any] = []
-    for message in messages:
-        if not isinstance(message, dict) or not message.get("content"):
-            kept.append(message)
-            continue
-        content = message["content"]
-        if isinstance(content, str):
-            content = without_blocks(content)
-        elif isinstance(content, list):
-            content = [part for part in map(_stripped_part, content) if part is not None]
-        if content == message["content"]:
-            kept.append(message)
-        elif content:
-            kept.append({**message, "content": content})
-    return kept
-
-
-def _stripped_part(part: Any) -> Any:
-    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
-        return part
-    text = without_blocks(part["text"])
-    if text == part["text"]:
-        return part
-    return {**part, "text": text} if text else None

@@ -195,3 +195,79 @@ def test_no_message_raises_anything_unexpected(messages: list[Any]) -> None:
     except MalformedTranscript:
         return
     assert len(request.messages) == len(messages)
+
+
+def test_other_fields_travel_as_the_client_wrote_them_when_the_messages_are_changed() -> None:
+    """CASES E5: a number of many digits stays itself, and deep JSON can be written again."""
+    deep = "[" * 600 + "]" * 600
+    sent = (
+        b'{"model":"m","messages":[{"role":"user","content":"hi"}],'
+        b'"seed":123456789012345678901234567890,"x":1.50e0,"vendor":' + deep.encode() + b"}"
+    )
+    request = decode(sent)
+
+    written = encode(request, [PlannedMessage(one) for one in request.messages], model="other")
+
+    expected = sent.replace(b'"model":"m"', b'"model":"other"')
+    assert written == expected
+
+
+@pytest.mark.parametrize("field", ["tools", "tool_choice"])
+def test_a_schema_that_is_nested_too_deeply_to_be_written_is_the_clients_mistake(
+    field: str,
+) -> None:
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    schema: Any = {"parameters": deep}
+
+    with pytest.raises(MalformedRequest) as caught:
+        decode(
+            body(
+                {"role": "user", "content": "hi"},
+                **{field: [schema] if field == "tools" else schema},
+            )
+        )
+
+    assert caught.value.param == field
+
+
+def test_a_message_that_is_nested_too_deeply_to_be_written_is_the_clients_mistake() -> None:
+    deep = "[" * 300 + "]" * 300
+    message = '{"role": "user", "content": "hi", "annotations": ' + deep + "}"
+
+    with pytest.raises(MalformedTranscript, match="too deeply"):
+        decode(('{"model": "m", "messages": [' + message + "]}").encode())
+
+
+def test_a_tool_call_or_result_that_had_no_words_but_ours_stays_without_them() -> None:
+    """CASES A8: stripping never parts a call from its result."""
+    block = rendered_block(DESK_TAG, ["a record"])
+    asked = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+    request = decode(
+        body(
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": block, "tool_calls": [asked]},
+            {"role": "tool", "tool_call_id": "c1", "content": block},
+            {"role": "assistant", "content": block},
+        )
+    )
+
+    assert [one.raw.get("content") for one in request.messages] == ["go", "", ""]
+    assert request.messages[1].call_ids == ("c1",)
+    assert request.messages[2].answers == "c1"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "text": "", "image_url": {"url": "https://x/y.png"}},
+        {"type": "file", "text": "", "file": {"file_data": "x" * 10_000}},
+    ],
+)
+def test_a_part_with_media_is_priced_as_that_whatever_words_it_has(part: dict[str, Any]) -> None:
+    """CASES B1."""
+    (message,) = decode(body({"role": "user", "content": [part]})).messages
+
+    assert message.images or message.opaque
