@@ -134,6 +134,7 @@ class _Run:
         self._send = send
         self._exchange = Exchange()
         self._is_talking = False
+        self._is_committed = False
         self._interruption: Event | None = None
         self._prepared: PreparedTurn | None = None
         self._reply: UpstreamReply | None = None
@@ -159,6 +160,13 @@ class _Run:
             event: Event | None = await self._prepare()
             while event is not None:
                 event = await self._do(self._exchange.step(event))
+        except (
+            BaseException
+        ) as error:  # A fault of ours: what was prepared is recorded all the same.
+            if self._prepared is not None and not self._is_committed:
+                self._error = UpstreamFailed("broken", f"the gateway failed: {error!r}", status=500)
+                await self._commit(TurnState.FAILED)
+            raise
         finally:
             if self._reply is not None:
                 await self._reply.aclose()
@@ -308,6 +316,7 @@ class _Run:
         outcome = self._outcome(state)
         self._ended.replies = outcome.replies
         started_s = self._clock()
+        self._is_committed = True
         try:
             await self._relay.governor.commit(self._prepared, outcome)
         except LibraryError as error:

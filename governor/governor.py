@@ -72,14 +72,17 @@ class Governor:
         watch.lap("record")
         if recorded is not None and request.policy_of_thread is not None:
             request = replace(request, policy=request.policy_of_thread(recorded.thread_id))
+        undecided = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
         try:
             prepared = await self._decide(request, recorded, report, watch)
         except BudgetTooSmall as error:
             report.error = str(error)
             if request.policy.is_observe:
-                return PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
-            refused = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
-            await self.commit(refused, Outcome(TurnState.REFUSED, error=str(error)))
+                return undecided
+            await self.commit(undecided, Outcome(TurnState.REFUSED, error=str(error)))
+            raise
+        except BaseException as error:  # A fault of ours: the turn is not left open.
+            await self.commit(undecided, Outcome(TurnState.FAILED, error=repr(error)))
             raise
         report.steps_ms = watch.laps_ms
         return prepared

@@ -36,11 +36,10 @@ class Recorder:
 
     async def record(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
         """Store the request's messages; None when that fails and durability is relaxed."""
-        spoken = [message for message in request.messages if message.role != "system"]
-        if not spoken:
-            return None
-        incoming = [_incoming(message) for message in spoken[:-1]]
-        incoming.append(_incoming(spoken[-1], event_id=request.event_id))
+        spoken = [message for message in request.messages if message.digest]
+        incoming = [_incoming(message) for message in spoken]
+        if spoken and request.event_id is not None:
+            incoming[-1] = _incoming(spoken[-1], event_id=request.event_id)
         try:
             recorded = await self._library.record_turn(
                 IncomingTurn(
@@ -97,7 +96,7 @@ def places(
         return [None] * len(transcript.messages)
     known = iter(zip(recorded.event_seqs, recorded.positions, strict=True))
     found: list[Placed | None] = [
-        None if message.role == "system" else Placed(*next(known)) for message in request.messages
+        Placed(*next(known)) if message.digest else None for message in request.messages
     ]
     first = _first_spoken(request)
     found[first:first] = [Placed(event.seq, event.position) for event in history]

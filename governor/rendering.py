@@ -43,7 +43,8 @@ _DANGEROUS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _ESCAPED = re.compile(_DANGEROUS.pattern.replace(r"<(\\*)", r"<\\(\\*)"), _DANGEROUS.flags)
-_OPENING = re.compile(r'<(reading_desk|pinned_records) id="([0-9a-f]{16})">\n')
+_OPENING = re.compile(r'<(reading_desk|pinned_records) id="([0-9a-f]{16})">')
+_SEPARATOR = re.compile(r"\s*?\r?\n\r?\n")
 BLOCKS_MAX = 64
 """Openings looked at in one text: each may cost a scan of the rest, so hostile text is bounded."""
 _RECORD = re.compile(r"<library_record ([^>\n]*)>\n(.*?)\n</library_record>", re.DOTALL)
@@ -100,11 +101,12 @@ def without_blocks(text: str) -> str:
         opening = _OPENING.search(text, at)
         if opening is None:
             break
-        closing = f"\n</{opening[1]}>"
+        closing = f"</{opening[1]}>"
         stop = text.find(closing, opening.end())
         if stop >= 0 and _signature(text[opening.end() : stop]) == opening[2]:
-            rest = text[stop + len(closing) :]
-            text, at = text[: opening.start()] + rest.removeprefix(SEPARATOR), opening.start()
+            behind = _SEPARATOR.match(text, stop + len(closing))
+            rest = text[behind.end() if behind else stop + len(closing) :]
+            text, at = text[: opening.start()] + rest, opening.start()
         else:
             at = opening.end()
     return text

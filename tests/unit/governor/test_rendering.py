@@ -77,6 +77,10 @@ def test_our_text_is_taken_out_of_an_echo(record_text: str, words: str, tag: str
     assert without_blocks(echoed) == without_blocks(words)
     rewrapped = block.replace("Records", "\r\n Records") + SEPARATOR + words
     assert without_blocks(rewrapped) == without_blocks(words)
+    of_windows = block.replace("\n", "\r\n") + "\r\n\r\n" + words
+    assert without_blocks(of_windows) == without_blocks(words)
+    indented = block.replace("\n", "\n    ") + SEPARATOR + words
+    assert without_blocks(indented) == without_blocks(words)
 
 
 def test_text_that_only_looks_like_ours_is_somebodys_words() -> None:

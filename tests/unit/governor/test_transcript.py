@@ -176,3 +176,13 @@ def test_old_style_function_calls_are_one_unit() -> None:
     assert not transcript.repairs
     cut = read(parsed(user(), call, user("Go on")))
     assert cut.messages[2].raw == {"role": "function", "name": "f", "content": INTERRUPTED}
+
+
+def test_a_legacy_call_beside_calls_with_bad_ids_keeps_its_own() -> None:
+    both = {
+        **assistant("", "", ""),
+        "function_call": {"name": "g", "arguments": "{}"},
+    }
+    transcript = read(parsed(user(), both, user("Go on")))
+    assert transcript.messages[1].call_ids == ("call_1_0", "call_1_1", "function_call:g")
+    assert [m.answers for m in transcript.messages[2:5]] == [*transcript.messages[1].call_ids]
