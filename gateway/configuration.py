@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.settings import Settings, is_loopback
+from gateway.settings import AUTO, LITELLM, OFFLINE, Settings, is_loopback
 
 PREFIX = "LIBRARY_OF_CONTEXT_"
 FILE_NAME = "library-of-context.toml"
@@ -247,7 +247,7 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
         raise SettingsError(sources["upstream"], "it is the gateway's own address")
     for name, row in settings.upstreams.items():
         source = f"{sources['upstreams']}: upstreams.{name}.url"
-        if row.url != "offline" and not _is_target(row.url):
+        if row.url != OFFLINE and not _is_target(row.url):
             raise SettingsError(source, f"{row.url!r} is no URL, litellm:PROVIDER/MODEL or offline")
     for glob, model in settings.models.items():
         source = f'{sources["models"]}: models."{glob}"'
@@ -258,7 +258,7 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
 
 
 def _check_target(target: str, settings: Settings, source: str) -> None:
-    if target in ("auto", "offline") or target in settings.upstreams or _is_target(target):
+    if target in (AUTO, OFFLINE) or target in settings.upstreams or _is_target(target):
         return
     names = ", ".join(settings.upstreams) or "none"
     raise SettingsError(
@@ -277,7 +277,7 @@ def _is_itself(url: str, settings: Settings) -> bool:
 
 
 def _is_target(text: str) -> bool:
-    if text.startswith("litellm:"):
-        return "/" in text.removeprefix("litellm:").strip("/")
+    if text.startswith(LITELLM):
+        return "/" in text.removeprefix(LITELLM).strip("/")
     parts = urlsplit(text)
     return parts.scheme in ("http", "https") and bool(parts.netloc)

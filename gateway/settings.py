@@ -16,6 +16,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
+AUTO, OFFLINE, LITELLM = "auto", "offline", "litellm:"
+"""What an upstream may be beside a URL and a name from [upstreams]; the last is a prefix."""
+
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 

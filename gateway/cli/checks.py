@@ -114,7 +114,7 @@ def _loose(path: Path) -> tuple[str, str] | None:
 
 def check_client(settings: Settings, environ: Mapping[str, str], owner: Owner | None) -> Finding:
     """Whether a client started from this shell would find the gateway."""
-    expected = f"{origin(settings.host, settings.port or 8765)}/v1"
+    expected = f"{origin(settings.host, settings.port or Settings().port)}/v1"
     if owner is not None and owner.base_url:
         expected = owner.base_url
     given = environ.get("OPENAI_BASE_URL", "")

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from gateway.auth import KeysFileUnusable
 from gateway.cli.options import Problem, Unusable
-from gateway.settings import Settings
+from gateway.settings import OFFLINE, Settings
 from library.errors import LibraryError
 from library.lock import Owner, read_owner
 
@@ -98,7 +98,7 @@ async def _inside(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     # Heavy, and not needed to ask a gateway that runs.
     from gateway.app import build_app
 
-    app = build_app(structs.replace(settings, upstream="offline"), base_url=None)
+    app = build_app(structs.replace(settings, upstream=OFFLINE), base_url=None)
     try:
         async with app.router.lifespan_context(app):
             owner = read_owner(Path(settings.db))

@@ -27,11 +27,10 @@ from gateway.cli.ports import bound_socket
 from gateway.cli.serving import background
 from gateway.cli.tables import one_line, print_table
 from gateway.settings import ModelSettings, Settings
-from gateway.upstream.offline import offline_app
+from gateway.upstream.offline import MODEL, offline_app
 
 WINDOW_TOKENS = 8_192
 BUDGET_TOKENS = 4_000
-MODEL = "offline"
 DAY = datetime(2026, 1, 5, 9, tzinfo=UTC)
 """When everything is said: recalled records carry their date, and a date costs tokens."""
 ANSWER_TIMEOUT_S = 30.0

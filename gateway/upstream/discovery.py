@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from gateway.settings import Settings, UpstreamSettings
+from gateway.settings import AUTO, LITELLM, OFFLINE, Settings, UpstreamSettings
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_MODEL = "gpt-4o-mini"
@@ -40,10 +40,10 @@ def choose(
     first_model: Callable[[int], str | None] | None = None,
 ) -> Chosen:
     """Return the settings with `auto` replaced; `first_model` asks a local port (see below)."""
-    if settings.upstream != "auto":
+    if settings.upstream != AUTO:
         target = settings.upstream
-        model = target.rpartition("/")[2] if target.startswith("litellm:") else OPENAI_MODEL
-        return Chosen(settings, "", OFFLINE_MODEL if target == "offline" else model)
+        model = target.rpartition("/")[2] if target.startswith(LITELLM) else OPENAI_MODEL
+        return Chosen(settings, "", OFFLINE_MODEL if target == OFFLINE else model)
     if environ.get("OPENAI_API_KEY"):
         row = UpstreamSettings(url=OPENAI_URL, api_key_env="OPENAI_API_KEY")
         return Chosen(_with(settings, "openai", row), "OPENAI_API_KEY is set", OPENAI_MODEL)
@@ -53,7 +53,7 @@ def choose(
             row = UpstreamSettings(url=f"http://127.0.0.1:{port}/v1")
             return Chosen(_with(settings, name, row), f"it answers on port {port}", local_model)
     reason = "built in: it quotes what was said; set --upstream for a real model"
-    return Chosen(structs.replace(settings, upstream="offline"), reason, OFFLINE_MODEL)
+    return Chosen(structs.replace(settings, upstream=OFFLINE), reason, OFFLINE_MODEL)
 
 
 def _with(settings: Settings, name: str, row: UpstreamSettings) -> Settings:
