@@ -4,6 +4,7 @@ only its newest message."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import dropwhile
 
 from governor.message import Message
 from governor.transcript import Transcript
@@ -68,12 +69,14 @@ class Recorder:
         return recorded
 
     async def history(self, request: TurnRequest, recorded: RecordedTurn) -> list[Event]:
-        """Return the stored past of a client that sends only its newest message."""
-        return await self._library.store.path_events(
+        """Return the stored past of a client that sends only its newest message; it begins with
+        a message of the user, as a prompt must."""
+        events = await self._library.store.path_events(
             recorded.path,
             before_position=recorded.positions[0],
             limit=min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN),
         )
+        return list(dropwhile(lambda event: event.role != "user", events))
 
 
 def with_history(request: TurnRequest, history: Sequence[Event]) -> Sequence[Message]:
