@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import tantivy
 from tantivy import Occur, Query
 
+from library.allocator import give_back
 from library.errors import LibraryError
 from library.ranking import Candidate
 
@@ -128,6 +129,7 @@ class Lexical:
             self._index.config_reader("manual")
         # A damaged segment shows itself only when it is read.
         self.highest_seq = self._highest_seq()
+        self._added_upto = self.highest_seq
 
     # -- writing, one caller at a time ----------------------------------------------------------
     def add(self, documents: Sequence[Document], *, replaced: Iterable[int]) -> None:
@@ -135,8 +137,12 @@ class Lexical:
         with _mapped():
             writer = self._open_writer()
             for seq in replaced:
-                writer.delete_documents_by_term("seq", seq)
+                # A new event has nothing to delete, and each deletion is looked up in every
+                # segment at the commit.
+                if seq <= self._added_upto:
+                    writer.delete_documents_by_term("seq", seq)
             for document in documents:
+                self._added_upto = max(self._added_upto, document.seq)
                 fields = document._asdict()
                 fields["place"] = _place(document.branch_id, document.position)
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
@@ -147,7 +153,8 @@ class Lexical:
             if self._writer is not None:
                 self._writer.commit()
                 self._index.reload()
-        self.highest_seq = self._highest_seq()
+        self.highest_seq = self._added_upto
+        give_back()
 
     def release_writer(self) -> None:
         """Give the writer's memory back and drop what was not committed."""
@@ -155,7 +162,9 @@ class Lexical:
             if self._writer is not None:
                 writer, self._writer = self._writer, None
                 writer.rollback()
+                self._added_upto = self.highest_seq
                 writer.wait_merging_threads()
+        give_back()
 
     # -- searching, from any thread -------------------------------------------------------------
     def rarity(self, terms: Sequence[str]) -> dict[str, float]:

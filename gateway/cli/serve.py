@@ -21,6 +21,7 @@ from gateway.cli.serving import run
 from gateway.configuration import without_credentials
 from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen, choose
+from library.allocator import limit_heaps
 from library.errors import LibraryError
 
 
@@ -32,6 +33,7 @@ def serve(config: str | None, **flags: object) -> None:
     The first line on standard output is the base URL, for OPENAI_BASE_URL. Ends with code 0 when
     it is stopped by a signal, after running requests had --shutdown-grace-s to end.
     """
+    limit_heaps()
     settings = loaded_settings(config=config, **flags).settings
     listener = _listener(settings)
     chosen = choose(settings, environ=os.environ)

@@ -23,6 +23,10 @@ WRITER_CACHE_KIB = 8 * 1024
 """Pages of the indexes that look-ups by digest hit at random; SQLite's own 2 MB thrash at a few
 thousand messages."""
 
+READER_CACHE_KIB = 512
+"""Enough for one read. A reader drops what it holds as soon as anything was committed (WAL), so
+SQLite's own 2 MB each would be kept for nothing; the system has the file in memory."""
+
 _REASONS = {
     sqlite3.SQLITE_FULL: "full",
     sqlite3.SQLITE_READONLY: "read-only",
@@ -108,6 +112,7 @@ def connect_reader(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
     """Open a connection that cannot write."""
     connection = connect(path, busy_timeout_s=busy_timeout_s)
     connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB:d}").fetchall()
     return connection
 
 
