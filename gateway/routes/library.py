@@ -223,10 +223,11 @@ class LibraryRoutes:
     async def forget_thread(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
-        thread_id = (await _first_event(library, thread, collection_id)).thread_id
-        count = await library.forget_thread(thread_id, collection_id=collection_id)
-        await self._gateway.thread_budgets.put(library, thread_id, None)
-        return json_response({"thread_id": thread_id, "event_count": count})
+        found = await _beginning(library, thread, collection_id)
+        count = await library.forget_thread(thread, collection_id=collection_id)
+        for event in found:  # A thread whose every request was refused has none, and no budget.
+            await self._gateway.thread_budgets.put(library, event.thread_id, None)
+        return json_response({"thread_id": thread, "event_count": count})
 
     async def forget_collection(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
@@ -256,9 +257,12 @@ async def _first_event(library: Library, thread: str, collection_id: int | None)
         UnknownRecord: there is no such thread, or it is empty.
 
     """
-    found = await library.store.thread_events(
+    for event in await _beginning(library, thread, collection_id):
+        return event
+    raise UnknownRecord(kind="thread", name=thread)
+
+
+async def _beginning(library: Library, thread: str, collection_id: int | None) -> list[Event]:
+    return await library.store.thread_events(
         thread, collection_id=collection_id, live_only=False, after=0, limit=1
     )
-    if not found:
-        raise UnknownRecord(kind="thread", name=thread)
-    return found[0]

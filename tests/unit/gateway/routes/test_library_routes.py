@@ -96,7 +96,7 @@ async def test_a_thread_goes_by_its_session_too(client: aiohttp.ClientSession) -
     again = await said(client, "hello", "x", "again", **session)
     assert again["x-library-budget-tokens"] == "700"
     _, gone = await ask(client, "DELETE", "/threads/mine")
-    assert gone["thread_id"] == thread
+    assert gone == {"thread_id": "mine", "event_count": 5}
     assert (await said(client, "hello", **session))["x-library-budget-tokens"] == "8000"
 
 
