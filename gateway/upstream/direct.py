@@ -16,6 +16,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from gateway.configuration import without_credentials
 from gateway.upstream.attempts import opened
 from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.headers import reply_headers
@@ -128,17 +129,18 @@ class DirectUpstream:
         return len(tokens) if isinstance(tokens, list) else None
 
     async def probe(self) -> str | None:
+        where = without_credentials(self.url)  # Readiness is told to anybody.
         try:
             async with self._pool.get(
                 self._url("/models"),
                 timeout=aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S),
             ) as response:
                 # A refused key is an answer too: the client brings its own.
-                return f"{self.url} answers {response.status}" if response.status >= 500 else None
+                return f"{where} answers {response.status}" if response.status >= 500 else None
         except TimeoutError:
-            return f"{self.url} does not answer within {_PROBE_TIMEOUT_S:g} s"
+            return f"{where} does not answer within {_PROBE_TIMEOUT_S:g} s"
         except aiohttp.ClientError as error:
-            return f"{self.url} cannot be reached: {error}"
+            return f"{where} cannot be reached: {error}"
 
     async def close(self) -> None:
         """Nothing: the pool is shared, and its owner closes it."""

@@ -193,6 +193,16 @@ async def test_nobody_listening_is_refused_and_says_where() -> None:
         assert "127.0.0.1:1" in problem
 
 
+async def test_a_probe_tells_no_password() -> None:
+    """DESIGN 9: keys are never echoed, and readiness is open to anybody."""
+    async with open_pool(PATIENCE) as pool:
+        url = "http://me:hunter2@127.0.0.1:1/v1"
+        problem = await DirectUpstream("n", url=url, pool=pool, patience=PATIENCE).probe()
+    assert problem is not None
+    assert "127.0.0.1:1" in problem
+    assert "hunter2" not in problem
+
+
 async def test_a_head_that_does_not_come_times_out(
     server: StubUpstream, upstream: DirectUpstream
 ) -> None:
