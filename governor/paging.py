@@ -7,10 +7,11 @@ counted once more, whole, before it is let go.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from governor.budget import Rooms, rooms
 from governor.desk import Desk, laid_again, lay_out, record_of
+from governor.focus import focuses, in_turn
 from governor.layout import Layout, Prompt
 from governor.packing import Candidate, pack
 from governor.recording import Placed
@@ -23,10 +24,6 @@ from library.library import Library
 from library.records import Event, RecordedTurn, SearchQuery
 from library.store.encoding import event_id
 
-FOCUS_CHARS_MAX = 4_000
-"""A focus is a question; the start and the end of a longer text say what it is about."""
-STEP_CHARS_MAX = 1_000
-"""Of the latest step of a tool loop that goes into the focus."""
 HITS_MIN, HITS_MAX = 20, 120
 RECORD_TOKENS = 32
 """A record with its header is seldom shorter, so that a desk can use no more hits than fit so."""
@@ -198,22 +195,24 @@ class Paging:
         frozen = await self._frozen_desk(window)
         if frozen is not None:
             return frozen, ()
+        query = self._query(self.recorded, window, units, pinned, room)
         try:
-            found = await self.library.search(
-                self._query(self.recorded, window, units, pinned, room)
-            )
+            found = [
+                await self.library.search(replace(query, text=focus))
+                for focus in focuses(self.layout)
+            ]
         except StoreUnavailable:
             # The request is recorded; it can go out without the past, and says so.
             return Desk(), ("recall",)
         desk = lay_out(
-            found.hits,
+            in_turn([one.hits for one in found]),
             count=self._count,
             room_tokens=room,
             minimum_relevance=self.policy.minimum_relevance,
             thread_no=self.thread_no,
             taken_digests=self._digests(units),
         )
-        return desk, found.degraded
+        return desk, tuple(dict.fromkeys(lack for one in found for lack in one.degraded))
 
     def _desk_room(self, window: Window, shared: Rooms) -> int:
         """Return the desk's room: its own, and what a window short of messages leaves of its own.
@@ -265,6 +264,7 @@ class Paging:
         pinned: Sequence[Event],
         room_tokens: int,
     ) -> SearchQuery:
+        """Return what to search, without the focus."""
         run = [place for place in self.places[self._run_start(window) :] if place is not None]
         positions = [place.position for place in run if place.position >= 0]
         end = recorded.path[-1].upto + 1 if recorded.path else 0
@@ -278,7 +278,7 @@ class Paging:
         outside |= {event.seq for event in pinned}
         return SearchQuery(
             collection_id=recorded.collection_id,
-            text=self._focus(),
+            text="",
             scope="project" if self.policy.recall == "project" else "thread",
             thread_no=self.thread_no,
             path=recorded.path,
@@ -292,17 +292,6 @@ class Paging:
         if not self.layout.transcript.units:
             return len(self.places)
         return self.layout.transcript.units[window.start].start
-
-    def _focus(self) -> str:
-        """Return what to look for: the question, and within a tool loop the latest step too."""
-        question = self.layout.question_message()
-        words = _ends(question.text, FOCUS_CHARS_MAX) if question is not None else ""
-        if self.layout.last == self.layout.transcript.question:
-            return words
-        step = "\n".join(
-            message.text for message in self.layout.transcript.unit_messages(self.layout.last)
-        )
-        return f"{words}\n{_ends(step, STEP_CHARS_MAX)}".strip()
 
     def _digests(self, units: Sequence[int]) -> frozenset[bytes]:
         return frozenset(
@@ -389,9 +378,3 @@ class Paging:
 
     def _count(self, text: str) -> int:
         return self.layout.count(text) if text else 0
-
-
-def _ends(text: str, chars: int) -> str:
-    if len(text) <= chars:
-        return text
-    return f"{text[: chars // 2]}\n{text[-chars // 2 :]}"

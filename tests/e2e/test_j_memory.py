@@ -14,7 +14,7 @@ from tests.e2e.answers import Json
 from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client, assistant, filler, small_talk, system, texts, user
+from tests.e2e.talk import Client, assistant, filler, small_talk, system, texts, tool_steps, user
 
 
 def stored(ask: Ask, gateway: GatewayProcess, talk: list[Json], **more: object) -> list[Json]:
@@ -259,6 +259,23 @@ def test_a_desk_is_replaced_and_equal_requests_get_equal_bytes(
         _, again = ask(question, budget=900)
         assert again.body == seen.body
         before = laid
+
+
+def test_the_record_that_a_task_needs_stays_on_the_desk_throughout_its_tool_loop(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """DESIGN 4.5, 4.6: the desk is frozen until the window jumps, and then laid out for both."""
+    talk = [user(f"{topic} the vault opens with 4471"), assistant("Saved.")]
+    talk = stored(ask, gateway, [*talk, *small_talk(topic, turns=25)], budget=1_500)
+    talk.append(user("Open the vault with its code, step by step."))
+    desks: list[str] = []
+    for step in range(10):
+        _, seen = ask(talk, budget=1_500)
+        [task] = [texts([m]) for m in seen.messages if texts([m]).endswith("step by step.")]
+        desks.append(task)
+        assert "4471" in task
+        talk += tool_steps(f"{topic}{step}", steps=1, words=40)
+    assert len({*desks}) <= 6
 
 
 @pytest.mark.parametrize("recall", ["thread", "project"])
