@@ -31,6 +31,7 @@ DEFAULT_COLLECTION = "default"
 KEY_PREFIX = "loc-"
 KEY_BYTES = 32
 CHECK_EVERY_S = 0.25
+"""How long a revoked key may still be good."""
 SCOPES: tuple[Scope, ...] = ("thread", "project")
 _FILE_BYTES_MAX = 4 * 2**20
 """About ten thousand keys."""

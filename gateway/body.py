@@ -17,6 +17,7 @@ from gateway.refusals import BodyTooLarge, BodyUnreadable, EncodingUnsupported
 _OFF_LOOP_BYTES = 131_072
 """More than this is decoded in a thread: it may be 64 MiB when it comes out."""
 _ENCODINGS_MAX = 3
+"""Nobody needs two; each is one more body in memory."""
 
 
 class ClientGone(Exception):

@@ -14,8 +14,11 @@ from library.records import Event
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 1_000
+"""Rows of one answer: a page of events may hold megabytes, and is made in one go."""
 BODY_BYTES_MAX = 65_536
+"""An id, or a list of sequence numbers."""
 NAME_CHARS_MAX = 512
+"""A session has at most 256."""
 
 
 def json_response(value: object, status: int = 200) -> Response:

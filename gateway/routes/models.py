@@ -16,7 +16,9 @@ from gateway.routing import Routing, places
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamRequest
 
 LIST_TIMEOUT_S = 5.0
+"""A list without one upstream's models is worth more than none."""
 LIST_BYTES_MAX = 8 * 2**20
+"""The longest lists of aggregators have about one."""
 
 
 class Models:

@@ -22,10 +22,15 @@ from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, U
 from gateway.wire.headers import reply_headers
 
 _IDLE_CONNECTION_S = 30.0
+"""One that its server closed meanwhile is like one that is refused: the request is sent again."""
 _HEADER_BYTES_MAX = 65_536
+"""A bound; aiohttp's own of 8 kB is too little for what some providers send."""
 _TOKENIZE_TIMEOUT_S = 10.0
+"""The one that asks waits less (governor/counting/sources.py); this ends what it left behind."""
 _PROBE_TIMEOUT_S = 3.0
+"""Readiness is asked every few seconds by who waits no longer than that."""
 _ONE_WRITE_BYTES_MAX = 1_048_576
+"""aiohttp warns of a larger body in one piece, since it would hold the event loop."""
 _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 

@@ -53,6 +53,10 @@ class Store(Protocol):
         A second call for one turn changes nothing and returns what the first stored. With several
         replies the first stays on the turn's branch and each other one opens a branch.
         `prompt_state` None keeps the thread's.
+
+        Raises:
+            UnknownRecord: the turn was never recorded, or was forgotten since.
+
         """
 
     async def turn_report(self, turn_id: str, *, collection_id: int | None) -> dict[str, Any]:
@@ -81,7 +85,13 @@ class Store(Protocol):
     async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
         """Return the events that exist of `seqs`, in that order; others are left out."""
 
-    async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event: ...
+    async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event:
+        """Return an event by the id that its caller gave it, or that it goes by.
+
+        Raises:
+            UnknownRecord: no such event there.
+
+        """
 
     async def path_events(self, path: Path, *, before_position: int, limit: int) -> list[Event]:
         """Return at most `limit` events of the path just before a position, oldest first."""
@@ -93,25 +103,56 @@ class Store(Protocol):
     async def thread_events(
         self, thread_id: str, *, collection_id: int | None, live_only: bool, after: int, limit: int
     ) -> list[Event]:
-        """Return events of a thread with seq > `after`, in order of seq."""
+        """Return events of a thread with seq > `after`, in order of seq. Here and below
+        `thread_id` may also be the session that the client named.
 
-    async def prompt_state(self, thread_id: str, *, collection_id: int | None) -> bytes | None: ...
+        Raises:
+            UnknownRecord: no such thread there.
 
-    async def live_path(self, thread_no: int) -> Path: ...
+        """
+
+    async def prompt_state(self, thread_id: str, *, collection_id: int | None) -> bytes | None:
+        """Return what the last ended turn of a thread left; None: nothing yet.
+
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+
+    async def live_path(self, thread_no: int) -> Path:
+        """Return the path to where the thread's newest turn stands; () when it has no event."""
 
     # -- pins and deletion ---------------------------------------------------------------------
     async def pin(self, event_id: str, *, collection_id: int | None, everywhere: bool) -> Event:
-        """Pin an event for its thread, or for every thread of its collection; idempotent."""
+        """Pin an event for its thread, or for every thread of its collection; idempotent.
 
-    async def unpin(self, event_id: str, *, collection_id: int | None) -> bool: ...
+        Raises:
+            UnknownRecord: no such event there.
 
-    async def pinned(self, *, collection_id: int | None, thread_id: str | None) -> list[Event]: ...
+        """
+
+    async def unpin(self, event_id: str, *, collection_id: int | None) -> bool:
+        """Take a pin away; tell whether there was one.
+
+        Raises:
+            UnknownRecord: no such event there.
+
+        """
+
+    async def pinned(self, *, collection_id: int | None, thread_id: str | None) -> list[Event]:
+        """Return what is pinned for a thread, or at all, in the order in which it was pinned."""
 
     async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
         """Delete a thread with all that hangs on it; return how many events it had. No byte of
-        its text is left in the database file or its WAL when this returns."""
+        its text is left in the database file or its WAL when this returns.
 
-    async def forget_collection(self, name: str) -> int: ...
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+
+    async def forget_collection(self, name: str) -> int:
+        """Delete a collection with all its threads, likewise; 0 events where there is none."""
 
     # -- outbox --------------------------------------------------------------------------------
     async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
@@ -123,13 +164,16 @@ class Store(Protocol):
         A claim whose token was lost to another holder is left alone, as is a deleted event.
         """
 
-    async def fail(
-        self, claim: Claim, *, error: str, retry_at: datetime, quarantine: bool
-    ) -> None: ...
+    async def fail(self, claim: Claim, *, error: str, retry_at: datetime, quarantine: bool) -> None:
+        """Give work back, to be claimed again from `retry_at` on or, quarantined, on demand; a
+        claim that was lost to another holder changes nothing."""
 
-    async def retry_quarantined(self, seqs: Sequence[int] | None) -> int: ...
+    async def retry_quarantined(self, seqs: Sequence[int] | None) -> int:
+        """Make quarantined work (None: all of it) due again, its attempts forgotten; return how
+        many."""
 
-    async def watermarks(self) -> Watermarks: ...
+    async def watermarks(self) -> Watermarks:
+        """Return how far each stage is, on one state of the database."""
 
     async def thread_indexed(self, thread_no: int) -> bool:
         """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
@@ -145,9 +189,11 @@ class Store(Protocol):
     ) -> list[tuple[int, int, bytes]]:
         """Return (seq, ordinal, row) of one embedder's vectors with seq > `after`."""
 
-    async def meta(self, key: str) -> str | None: ...
+    async def meta(self, key: str) -> str | None:
+        """Return a note kept beside the data; None: there is none."""
 
-    async def set_meta(self, key: str, value: str) -> None: ...
+    async def set_meta(self, key: str, value: str) -> None:
+        """Keep a note beside the data, in place of the one of that key."""
 
     async def close(self) -> None:
         """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""
