@@ -240,7 +240,20 @@ class TestEventIds:
 
 
 class TestThreads:
-    async def test_threads_are_listed_last_used_first_with_their_counts(
+    async def test_the_thread_that_was_used_last_comes_first(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        async def listed(limit: int) -> list[str]:
+            return [row["id"] for row in await store.threads(collection_id=None, limit=limit)]
+
+        first = (await client.record([U1])).thread_id
+        second = (await client.with_session("s").record([("user", "other")])).thread_id
+        assert await listed(10) == [second, first]
+        await client.record([U1, A1, U2])
+        assert await listed(10) == [first, second]
+        assert await listed(1) == [first]
+
+    async def test_threads_are_listed_with_their_counts(
         self, store: SqliteStore, client: Client
     ) -> None:
         first = await client.ask([U1], A1[1])
@@ -256,7 +269,6 @@ class TestThreads:
         assert thread["title"] == U1[1]
         assert (other["id"], other["session_id"]) == (second.thread_id, "s")
         assert len(other["title"]) <= 80
-        assert await store.threads(collection_id=None, limit=1) == [thread] or [other]
         assert await store.threads(collection_id=99, limit=10) == []
 
     async def test_a_threads_events_come_in_pages_live_or_all(
