@@ -17,7 +17,14 @@ from governor.errors import BudgetTooSmall, MalformedTranscript
 from governor.layout import Layout
 from governor.message import Message
 from governor.paging import Paging
-from governor.recording import Placed, Recorder, places, stored_reply, with_history
+from governor.recording import (
+    Placed,
+    Recorder,
+    places,
+    stored_reply,
+    with_history,
+    without_old_blocks,
+)
 from governor.report import Stopwatch, dumped_report, fill, new_report
 from governor.state import PromptState, Trace, dumped, loaded, planned_key, prefix_share, traced
 from governor.transcript import Transcript, read
@@ -144,7 +151,8 @@ class Governor:
         history: list[Event] = []
         if recorded is not None and recorded.matched_by == "newest-only":
             history = await self._recorder.history(request, recorded)
-        layout = await self._layout(request, read(with_history(request, history)))
+        messages = with_history(request, history)
+        layout = await self._layout(request, read(messages))
         report.client_tokens = layout.total_tokens()
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
@@ -157,6 +165,9 @@ class Governor:
         is_whole = not history and report.client_tokens <= budget
         if is_whole and _is_as_it_came(request, recorded, layout.transcript):
             return self._unchanged(request, recorded, layout, report, state)
+        if any(message.said is not None for message in messages):
+            fresh = without_old_blocks(messages, request.dialect)
+            layout = await self._layout(request, read(fresh))
         placed = places(request, recorded, layout.transcript, history)
         return await self._paged(request, recorded, layout, placed, report, watch, state)
 
@@ -218,9 +229,7 @@ class Governor:
             schema_tokens=layout.schema_tokens,
         )
         _note_prefix(report, state, trace)
-        is_as_it_came = not (
-            request.is_stripped or layout.transcript.repairs or _is_changed(plan, request.messages)
-        )
+        is_as_it_came = not (layout.transcript.repairs or _is_changed(plan, request.messages))
         return PreparedTurn(
             turn_id=request.turn_id,
             recorded=recorded,
@@ -277,7 +286,7 @@ def _is_as_it_came(
 ) -> bool:
     """Tell whether a transcript that fits has nothing to gain, to lose or to mend (DESIGN 1.2)."""
     policy = request.policy
-    if request.is_stripped or transcript.repairs or not policy.has_reasoning_of_old_turns:
+    if transcript.repairs or not policy.has_reasoning_of_old_turns:
         return False
     if recorded is None:
         return True

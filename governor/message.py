@@ -42,12 +42,15 @@ class Message:
     counted: tuple[str, ...]
     """Every string the model reads in it: content, name, call names, arguments and ids."""
     digest: bytes
-    """Identity, see governor/identity.py; b"" for system messages."""
+    """Identity, see governor/identity.py; b"" for system messages and for text of our own: such
+    messages are no events."""
     images: tuple[Image, ...] = ()
     opaque: tuple[Opaque, ...] = ()
     call_ids: tuple[str, ...] = ()
     """Ids this assistant message asks to be answered."""
     answers: str | None = None
     """Id of the call this tool message answers."""
+    said: dict[str, Any] | None = None
+    """`raw` without the text that a gateway put in, where it holds such: this is what is stored."""
     prices: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What it costs by each counter's identity, once that was counted; counters keep it."""

@@ -8,7 +8,7 @@ from itertools import dropwhile
 
 from governor.message import Message
 from governor.transcript import Transcript
-from governor.turn import Outcome, SwapReport, TurnRequest
+from governor.turn import Dialect, Outcome, SwapReport, TurnRequest
 from library.errors import StoreCorrupt, StoreUnavailable
 from library.library import Library
 from library.records import Event, IncomingMessage, IncomingTurn, RecordedTurn, Reply
@@ -88,6 +88,19 @@ def with_history(request: TurnRequest, history: Sequence[Event]) -> Sequence[Mes
     return (*request.messages[:first], *stored, *request.messages[first:])
 
 
+def without_old_blocks(messages: Sequence[Message], dialect: Dialect) -> list[Message]:
+    """Return the messages without text of ours but in the last one of the user.
+
+    A desk is replaced, never added to. Only a gateway in front of this one, which lays its desk
+    before the last words of the user, means it to be read.
+    """
+    last = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
+    return [
+        one if one.said is None or at == last else dialect.message_of(one.said)
+        for at, one in enumerate(messages)
+    ]
+
+
 def places(
     request: TurnRequest,
     recorded: RecordedTurn | None,
@@ -114,7 +127,7 @@ def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessa
     return IncomingMessage(
         role=message.role,
         digest=message.digest,
-        body=message.raw,
+        body=message.said or message.raw,
         text=message.text,
         event_id=event_id,
     )
@@ -124,7 +137,7 @@ def stored_reply(message: Message, outcome: Outcome) -> Reply:
     """Return one choice of an answer as it is stored."""
     return Reply(
         digest=message.digest,
-        body=message.raw,
+        body=message.said or message.raw,
         text=message.text,
         is_partial=outcome.is_partial,
     )

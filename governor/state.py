@@ -98,9 +98,9 @@ def planned_key(planned: PlannedMessage) -> int:
 
 def message_key(message: Message) -> int:
     """Return the key of a message that goes out as it came."""
-    if message.digest:
+    if message.digest and message.said is None:
         return _number(message.digest)
-    return _key(message.text.encode("utf-8", "surrogatepass"))
+    return _key("\0".join(message.counted).encode("utf-8", "surrogatepass"))
 
 
 def _key(data: bytes) -> int:

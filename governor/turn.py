@@ -100,8 +100,6 @@ class TurnRequest:
     """Caller's id for the newest message."""
     policy_of_thread: Callable[[str], Policy] | None = None
     """Asked with the thread's id once it is known; what it returns takes the policy's place."""
-    is_stripped: bool = False
-    """Text of ours was taken out of the client's messages, so they may not go out as they came."""
 
 
 @dataclass(frozen=True, slots=True)

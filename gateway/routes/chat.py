@@ -107,7 +107,6 @@ class ChatCompletions:
             ),
             dialect=chat_completions,
             event_id=_event_id(headers),
-            is_stripped=request.is_stripped,
         )
 
 

@@ -9,14 +9,14 @@ its deprecated first form, which local front ends still send.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import orjson
 
 from gateway.wire.seen import SeenMessages
-from gateway.wire.stripping import stripped
+from gateway.wire.stripping import without_ours
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
 from governor.images import image_of
@@ -41,8 +41,6 @@ _UNREAD_KEYS = {"annotations", "audio", "index", "cache_control"}
 REASONING_KEYS = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
 )
-_MARKERS = (b"reading_desk", b"pinned_records")
-"""Without their `<`: encoders may write it as an escape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +59,6 @@ class ChatRequest:
     has_usage_chunk: bool
     """The client asked for `stream_options.include_usage`."""
     reply_tokens: int | None
-    is_stripped: bool
-    """Text of ours was taken out of it, so that it may not go out as it came."""
 
 
 class MalformedRequest(Exception):
@@ -107,8 +103,8 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
     model = fields.get("model")
     if not isinstance(model, str):
         raise MalformedRequest("'model' must be a string", param="model")
-    sent, messages = _read_messages(body, items, SeenMessages(0) if seen is None else seen)
-    fields["messages"] = sent
+    messages = _read_messages(items, SeenMessages(0) if seen is None else seen)
+    fields["messages"] = [message.raw for message in messages]
     options = fields.get("stream_options")
     return ChatRequest(
         fields=fields,
@@ -119,24 +115,17 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
         is_stream=fields.get("stream") is True,
         has_usage_chunk=isinstance(options, dict) and options.get("include_usage") is True,
         reply_tokens=_reply_tokens(fields),
-        is_stripped=sent != [message.raw for message in messages],
     )
 
 
-def _read_messages(
-    body: bytes, items: Sequence[msgspec.Raw], seen: SeenMessages
-) -> tuple[list[Any], tuple[Message, ...]]:
-    """Return the messages as they were sent, and as they are read, without text of ours."""
-    if any(marker in body for marker in _MARKERS):
-        sent = [_loaded(index, bytes(item)) for index, item in enumerate(items)]
-        return sent, tuple(_checked_message(at, one) for at, one in enumerate(stripped(sent)))
+def _read_messages(items: Sequence[msgspec.Raw], seen: SeenMessages) -> tuple[Message, ...]:
     read = []
     for index, item in enumerate(items):
         try:
             read.append(seen.message(bytes(item), _message_in))
         except MalformedTranscript as error:
             raise MalformedTranscript(index, error.reason) from error
-    return [message.raw for message in read], tuple(read)
+    return tuple(read)
 
 
 def _message_in(data: bytes) -> Message:
@@ -221,9 +210,23 @@ def _checked_message(index: int, raw: Any) -> Message:
     if content is not None and not isinstance(content, str | list):
         raise MalformedTranscript(index, "'content' must be a string, a list of parts or null")
     try:
-        return _message(role, raw, content)
+        message = _message(role, raw, content)
+        said = without_ours(raw)
+        return (
+            message if said is raw else _echo(message, _message(role, said, said["content"]), said)
+        )
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise MalformedTranscript(index, f"cannot be read: {error}") from error
+
+
+def _echo(message: Message, words: Message, said: dict[str, Any]) -> Message:
+    """Return a message that holds text of ours: sent as it is, known by somebody's own words.
+
+    One with no such words is nobody's, and has no identity.
+    """
+    if words.text or words.images or words.opaque or message.role == "tool":
+        return replace(message, text=words.text, digest=words.digest, said=said)
+    return replace(message, digest=b"")
 
 
 def _message(role: str, raw: dict[str, Any], content: str | list[Any] | None) -> Message:

@@ -11,7 +11,6 @@ from gateway.wire.chat_completions import (
     encode,
     message_of,
     planned_raw,
-    user_message,
 )
 from governor.errors import MalformedTranscript
 from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
@@ -146,20 +145,21 @@ def test_a_block_that_comes_back_is_nobodys_words(role: str, escape_angles: bool
     )
     if escape_angles:
         echoed = echoed.replace(b"<", b"\\u003c")
-    request = decode(echoed)
-    assert [message.text for message in request.messages] == ["What?", "x"]
-    assert request.is_stripped
-    assert not decode(body({"role": "user", "content": "my reading_desk is full"})).is_stripped
+    first, second, ours = decode(echoed).messages
+    assert (first.text, second.text) == ("What?", "x")
+    assert first.digest == message_of({"role": role, "content": "What?"}).digest
+    assert first.said == {"role": role, "content": "What?"}
+    assert ours.digest == b"", "nobody said it, so it is no event"
+    words = message_of({"role": "user", "content": "my reading_desk is full"})
+    assert words.said is None
 
 
-def test_a_governed_prompt_decodes_to_what_it_was_made_from() -> None:
-    """CASES A10 (hermes-agent PR#18650)."""
-    request = decode(body({"role": "user", "content": "What?"}))
-    governed = encode(request, [PlannedMessage(request.messages[0], before=DESK)])
-    again = decode(governed)
-    assert again.messages == request.messages
-    made = encode(request, [PlannedMessage(user_message(DESK)), PlannedMessage(again.messages[0])])
-    assert decode(made).messages == request.messages
+def test_a_block_that_comes_back_goes_out_as_it_came_and_is_paid_for() -> None:
+    """CASES A10: a gateway behind a gateway keeps the other's desk (DESIGN 1.2)."""
+    request = decode(body({"role": "user", "content": f"{DESK}\n\nWhat?"}))
+    [message] = request.messages
+    assert planned_raw(PlannedMessage(message))["content"] == f"{DESK}\n\nWhat?"
+    assert message.counted == (f"{DESK}\n\nWhat?",)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,11 @@ def test_a_tool_call_or_result_that_had_no_words_but_ours_stays_without_them() -
         )
     )
 
-    assert [one.raw.get("content") for one in request.messages] == ["go", "", ""]
+    said = [one.said and one.said["content"] for one in request.messages]
+    assert said == [None, "", "", None]
     assert request.messages[1].call_ids == ("c1",)
     assert request.messages[2].answers == "c1"
+    assert [bool(one.digest) for one in request.messages] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(
