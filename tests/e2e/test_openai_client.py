@@ -8,6 +8,7 @@ import openai
 import pytest
 
 from tests.e2e.answers import DONE, ROLE, call, calls, chunk, stream
+from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, small_talk, texts, tool
@@ -173,3 +174,23 @@ def test_a_user_chats_far_past_the_budget_and_gets_an_early_fact_back(
     sdk.chat.completions.create(model=MODEL, messages=talk)
     assert "5582" in texts(upstream.last.messages)
     assert len(upstream.last.messages) < len(talk)
+
+
+def test_a_newcomer_sees_memory_work_without_any_model(
+    start_gateway: StartGateway, topic: str
+) -> None:
+    """Issue 2: tell it something, chat past the budget, ask, and get the line back."""
+    gateway = start_gateway(url="offline", budget_tokens=1_000)
+    fact = "My grandmother's recipe needs 350 grams of buckwheat flour."
+    talk = says(fact)
+    with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=0) as sdk:
+        for turn in range(20):
+            done = sdk.chat.completions.create(model=MODEL, messages=talk)
+            talk.append({"role": "assistant", "content": done.choices[0].message.content})
+            talk += small_talk(f"{topic}{turn}", turns=1, words=45)[:1]
+        gateway.wait_indexed()
+        talk[-1] = says("How much buckwheat flour does the recipe need?")[0]
+        with sdk.chat.completions.create(model=MODEL, messages=talk, stream=True) as chunks:
+            answer = "".join(c.choices[0].delta.content or "" for c in chunks)
+    assert fact in answer
+    assert "offline" in answer
