@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.auth import Principal
-from gateway.settings import ModelSettings, Settings
+from gateway.settings import ServedModel, Settings
 from gateway.upstream.protocol import Upstream
 
 AUTHORIZATION = frozenset({"authorization", "x-api-key", "api-key"})
@@ -16,8 +16,7 @@ class Target:
     """Where one request goes."""
 
     upstream: Upstream
-    model: ModelSettings
-    """What holds for the model, filled in."""
+    model: ServedModel
     strips_old_reasoning: bool
 
 

@@ -14,7 +14,7 @@ import fnmatch
 import ipaddress
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 AUTO, OFFLINE, LITELLM = "auto", "offline", "litellm:"
 """What an upstream may be beside a URL and a name from [upstreams]; the last is a prefix."""
@@ -74,6 +74,20 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="In place of the setting `reply_reserve_tokens`."),
     ] = None
+
+
+class ServedModel(Struct, frozen=True, kw_only=True):
+    """`ModelSettings` of one model, with the general settings in place of what is not set."""
+
+    upstream: str
+    name: str
+    tokenizer: str
+    """Empty: by the model's name."""
+    window_tokens: int | None
+    """None: unknown."""
+    budget_tokens: int
+    desk_tokens: int
+    reply_reserve_tokens: int
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -260,9 +274,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = {}
 
-    def for_model(self, model: str) -> ModelSettings:
-        """Return what holds for `model`, every field filled in but an unknown `window_tokens`
-        and `tokenizer`."""
+    def for_model(self, model: str) -> ServedModel:
+        """Return what holds for `model`."""
         own = self.models.get(model) or next(
             (row for glob, row in self.models.items() if fnmatch.fnmatchcase(model, glob)),
             ModelSettings(),
@@ -270,10 +283,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         budget = self.budget_tokens if own.budget_tokens is None else own.budget_tokens
         desk = self.desk_tokens if own.budget_tokens is None else min(self.desk_tokens, budget // 4)
         reserve = own.reply_reserve_tokens
-        return structs.replace(
-            own,
+        return ServedModel(
             upstream=own.upstream or self.upstream,
             name=own.name or model,
+            tokenizer=own.tokenizer,
+            window_tokens=own.window_tokens,
             budget_tokens=budget,
             desk_tokens=desk if own.desk_tokens is None else own.desk_tokens,
             reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,

@@ -64,7 +64,6 @@ def _check_windows(settings: Settings, models: list[dict[str, Any]]) -> list[Fin
     for model in models:
         name, told = model["id"], told_window(model)
         own = settings.for_model(name)
-        assert own.budget_tokens is not None and own.reply_reserve_tokens is not None
         needed = own.budget_tokens + own.reply_reserve_tokens
         if told is not None and own.window_tokens is None and told < needed:
             text = f"{name} holds {told:,} tokens; budget and reply may need {needed:,}"

@@ -14,7 +14,7 @@ from gateway.identity import SESSION_CHARS_MAX, session_of
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.relay import Turn
-from gateway.routing import Routing, Target
+from gateway.routing import AUTHORIZATION, Routing, Target
 from gateway.settings import Settings
 from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire import chat_completions
@@ -51,9 +51,11 @@ class ChatCompletions:
             receive, limit_bytes=settings.max_body_bytes, count=visit.stay.take_bytes
         )
         if "content-encoding" in headers:
+            sent_bytes = len(body)
             body = await decoded(
                 body, headers["content-encoding"], limit_bytes=settings.max_body_bytes
             )
+            visit.stay.take_bytes(max(len(body) - sent_bytes, 0))
         request = await self._decoded(body)
         target = routing.target(request.model, visit.principal)
         turn = Turn(
@@ -160,7 +162,7 @@ def upstream_headers(
     return request_headers(scope["headers"], drop=dropped) | dict(credentials.added)
 
 
-_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key"})
+_CREDENTIALS = frozenset(name.encode() for name in AUTHORIZATION)
 _OF_ENCODING = frozenset({"content-encoding"})
 
 
@@ -187,21 +189,20 @@ def policy(
     model = target.model
     asked = _tokens(headers, BUDGET, at_least=1)
     budget = asked or thread_budget or principal.budget_tokens or model.budget_tokens
-    budget = budget or settings.budget_tokens
     desk = _tokens(headers, DESK, at_least=0)
     if desk is None:
-        desk = settings.desk_tokens if model.desk_tokens is None else model.desk_tokens
-        desk = min(desk, budget // 4) if budget < settings.budget_tokens else desk
+        desk = model.desk_tokens
+        if budget < model.budget_tokens:
+            desk = min(desk, budget // 4)
     protected = settings.protected_tokens
     if budget < settings.budget_tokens:
         protected = min(protected, budget // 8)
-    reserve = model.reply_reserve_tokens
     return Policy(
         budget_tokens=budget,
         protected_tokens=protected,
         desk_tokens=desk,
         window_tokens=model.window_tokens,
-        reply_reserve_tokens=settings.reply_reserve_tokens if reserve is None else reserve,
+        reply_reserve_tokens=model.reply_reserve_tokens,
         window_low_water=settings.window_low_water,
         recall=_recall(settings, principal, headers),
         minimum_relevance=settings.minimum_relevance,

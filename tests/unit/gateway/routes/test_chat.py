@@ -1,5 +1,7 @@
 """What governs a request: header over thread over key over model over setting."""
 
+import asyncio
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +10,12 @@ from typing import Any
 import pytest
 
 from gateway.auth import LOCAL, Principal
+from gateway.middleware import INFLIGHT_BODIES
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.chat import policy
 from gateway.routing import Target
 from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from tests.e2e.answers import Answer, Gate
 from tests.e2e.stub_upstream import StubUpstream
 from tests.unit.gateway.peers import Upstream
 from tests.unit.gateway.serving import chat, served
@@ -36,6 +40,15 @@ def test_the_nearest_word_on_the_budget_counts() -> None:
     assert asked.budget_tokens == 900
     assert asked.desk_tokens <= 225
     assert asked.protected_tokens <= 112
+
+
+def test_a_models_own_desk_holds_with_its_own_budget() -> None:
+    own = ModelSettings(budget_tokens=4_000, desk_tokens=2_000)
+    settings = Settings(models={"small": own, "plain": ModelSettings(budget_tokens=4_000)})
+    assert policy(settings, target(settings, "small"), LOCAL, {}).desk_tokens == 2_000
+    assert policy(settings, target(settings, "plain"), LOCAL, {}).desk_tokens == 1_000
+    key = Principal("a", budget_tokens=2_000)
+    assert policy(settings, target(settings, "small"), key, {}).desk_tokens == 500
 
 
 def test_the_desk_can_be_set_or_cleared_for_one_request() -> None:
@@ -101,6 +114,33 @@ async def test_a_callers_event_id_is_taken_once(server: StubUpstream, tmp_path: 
             status, _ = await post(client, chat("three"), **{"x-library-event-id": wrong})
             assert status == 400
     assert len(server.chats) == 2
+
+
+async def test_bodies_count_as_large_as_they_are_when_decoded(
+    server: StubUpstream, tmp_path: Path
+) -> None:
+    """DESIGN 8: overload is told before memory runs out. CASES E2 (vekil PR#6)."""
+    server.reset()
+    gate = Gate()
+    server.script(*(Answer((b"{}",), before=(gate,)) for _ in range(INFLIGHT_BODIES)))
+    body = gzip.compress(json.dumps(chat("x " * 9_000)).encode())
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    async with served(
+        tmp_path, upstream=server.url, max_body_bytes=20_000, budget_tokens=50_000
+    ) as client:
+
+        async def send() -> int:
+            url = "/v1/chat/completions"
+            async with client.post(url, data=body, headers=headers) as answer:
+                await answer.read()
+                return answer.status
+
+        async with asyncio.TaskGroup() as group:
+            held = [group.create_task(send()) for _ in range(INFLIGHT_BODIES)]
+            await asyncio.to_thread(server.wait_for_chats, INFLIGHT_BODIES)
+            assert await send() == 429
+            gate.open()
+        assert [task.result() for task in held] == [200] * INFLIGHT_BODIES
 
 
 async def test_other_methods_are_404_and_nothing_is_sent(
