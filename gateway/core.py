@@ -28,6 +28,7 @@ from gateway.thread_budgets import ThreadBudgets
 from gateway.upstream.direct import open_pool
 from gateway.upstream.opening import made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream
+from gateway.wire.seen import SeenMessages
 from governor.counting import Counters
 from governor.governor import Clock, Governor
 from library.library import Library, LibraryOptions
@@ -48,6 +49,7 @@ class Gateway:
     routing: Routing | None = None
     relay: Relay | None = None
     keyring: Keyring | None = None
+    seen: SeenMessages = field(default_factory=SeenMessages)
     thread_budgets: ThreadBudgets = field(default_factory=ThreadBudgets)
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -97,8 +99,16 @@ class Gateway:
         self.telemetry.ended(ended)
 
     def caches(self) -> dict[str, dict[str, int]]:
-        cache = self.counters.cache
-        return {"token_counts": {"hits": cache.hits, "misses": cache.misses}}
+        """Return what the caches in memory did, and hold."""
+        counts, seen = self.counters.cache, self.seen
+        return {
+            "token_counts": {
+                "hits": counts.hits,
+                "misses": counts.misses,
+                "bytes": counts.size_bytes,
+            },
+            "messages": {"hits": seen.hits, "misses": seen.misses, "entries": seen.held_count},
+        }
 
 
 @contextlib.asynccontextmanager

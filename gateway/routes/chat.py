@@ -20,7 +20,6 @@ from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire import chat_completions
 from gateway.wire.chat_completions import ChatRequest, decode, encode, message_of
 from gateway.wire.headers import request_headers
-from gateway.wire.seen import SeenMessages
 from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
 
 PATH = "/chat/completions"
@@ -41,7 +40,6 @@ class ChatCompletions:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._seen = SeenMessages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _, routing, relay = self._gateway.opened()
@@ -69,8 +67,8 @@ class ChatCompletions:
 
     async def _decoded(self, body: bytes) -> ChatRequest:
         if len(body) <= OFF_LOOP_BYTES:
-            return decode(body, self._seen)
-        return await asyncio.to_thread(decode, body, self._seen)
+            return decode(body, self._gateway.seen)
+        return await asyncio.to_thread(decode, body, self._gateway.seen)
 
     def _turn_request(
         self,
