@@ -5,7 +5,7 @@ It finds the thread and the transcript's place in it (matching.py says how), app
 """
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -84,7 +84,7 @@ class _Recording:
         self._now = to_micros(turn.received_at)
 
     def run(self) -> RecordedTurn:
-        place = self._find()
+        place = self._followed(self._find())
         thread = place.thread or self._new_thread()
         match = place.match
         front_count = match.front_count if match else 0
@@ -136,6 +136,23 @@ class _Recording:
             return _Place(None, None, "new")
         thread = self._thread(SQL["thread_by_no"], (match.node.thread_no,))
         return _Place(thread, match, "overlap" if match.is_overlap else "content")
+
+    def _followed(self, place: _Place) -> _Place:
+        """Return the place with its match taken on along what is stored behind it.
+
+        A match by chain is the longest one already. One that was found otherwise may end where the
+        same words were said before, by a client that sends more of its history.
+        """
+        match = place.match
+        if match is None or not (match.is_overlap or place.is_newest_only):
+            return place
+        rest = [message.digest for message in self._messages[match.count :]]
+        inside = Matcher(self._connection, self._collection_id, match.node.thread_no)
+        ahead = inside.by_chain(chains(rest, after=match.node.chain))
+        if ahead is None:
+            return place
+        further = replace(match, node=ahead.node, count=match.count + ahead.count)
+        return replace(place, match=further)
 
     def _find_in(self, thread: _Thread) -> _Place:
         """Find the transcript in its session's thread."""

@@ -343,6 +343,31 @@ class TestTrimmed:
         texts = await all_texts(store, recorded.thread_id)
         assert len(texts) == len(set(texts)) == 51
 
+    async def test_what_a_whole_transcript_said_before_is_not_said_again_by_a_trimmed_one(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES E3, H: the same question, once by a client that trims and once by one that does
+        not; and once more from further back."""
+        said = conversation("a", 20)
+        await replay(client, said)
+        trimmed: list[Said] = [("user", "SUMMARY"), *said[30:], ("user", "next")]
+        await client.ask(trimmed, "reply")
+        after: list[Said] = [("user", "next"), ("assistant", "reply"), ("user", "on")]
+        whole = await client.record([*said, *after])
+        again = await client.record([*trimmed[:-1], *after])
+        assert (again.new_count, again.event_seqs[-1]) == (0, whole.event_seqs[-1])
+
+    async def test_a_summary_after_going_back_repeats_nothing(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        said = conversation("a", 3)
+        await replay(session, said)
+        await session.record(said[:4])
+        cut: list[Said] = [("user", "SUMMARY"), ("assistant", "I see."), said[4]]
+        recorded = await session.record(cut)
+        assert (recorded.new_count, recorded.positions) == (2, (-1, -1, 4))
+
     async def test_a_kept_first_message_stands_at_its_place_before_a_summary(
         self, store: SqliteStore, client: Client
     ) -> None:
