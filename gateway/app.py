@@ -83,7 +83,7 @@ class _Dispatch:
         path: str = scope.get("path", "")
         if scope["type"] != "http" or not path.startswith(f"{PREFIX}/"):
             await self._router(scope, receive, send)
-        elif path == PREFIX + CHAT_PATH:
+        elif _plain(path) == PREFIX + CHAT_PATH:
             if scope["method"] != "POST":
                 raise UnknownPath(scope["method"], path)
             await self._chat(scope, receive, send)
@@ -91,3 +91,10 @@ class _Dispatch:
             await self._models(scope, receive, send)
         else:
             await self._pass_through(scope, receive, send)
+
+
+def _plain(path: str) -> str:
+    """Return a path as servers read it that merge slashes: what they would answer is governed."""
+    return (
+        "/".join(["", *filter(None, path.split("/"))]) if path[-1:] == "/" or "//" in path else path
+    )

@@ -20,6 +20,7 @@ from gateway.routing import Routing
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamReply, UpstreamRequest
 
 PREFIX = "/v1"
+_RAW_PREFIX = b"/v1/"
 WHOLE_BYTES_MAX = 1_048_576
 """A body up to this size is read whole, so that a failed attempt can be made again."""
 
@@ -32,7 +33,10 @@ class PassThrough:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _, routing, _ = self._gateway.opened()
-        if ".." in scope["path"].split("/"):  # The key that is added is for the API alone.
+        # The key that is added is for the API alone; and what stands behind the base URL must begin
+        # with a slash as it is written, or it would become a part of the host's name.
+        is_outside = not scope["raw_path"].startswith(_RAW_PREFIX)
+        if is_outside or ".." in scope["path"].split("/"):
             raise UnknownPath(scope["method"], scope["path"])
         visit = visit_of(scope)
         upstream = routing.default(visit.principal)

@@ -27,6 +27,8 @@ _HOP = frozenset(
 _NOT_UPSTREAM = _HOP | {b"host", b"content-length", b"accept-encoding", b"expect"}
 _NOT_CLIENT = _HOP | {b"content-length", b"content-encoding", b"date", b"server"}
 """Our own server states its date; two would be one too many."""
+_CLEAN = bytes(32 if code < 32 or code == 127 else code for code in range(256))
+"""Control characters, which our HTTP client takes and our server would not send, are spaces."""
 _OURS = b"x-library-"
 """Spoken between client and gateway only; one gateway behind another has its own."""
 
@@ -42,7 +44,7 @@ def request_headers(raw: Raw, *, drop: frozenset[str] = frozenset()) -> dict[str
             continue
         text = name.decode("latin-1")
         if text not in drop:
-            one = value.decode("latin-1")
+            one = _text(value)
             kept[text] = f"{kept[text]}, {one}" if text in kept else one
     return kept
 
@@ -55,8 +57,16 @@ def reply_headers(raw: Raw) -> list[tuple[bytes, bytes]]:
     for name, value in rows:
         name = name.lower()
         if name not in _NOT_CLIENT and name not in named and not name.startswith(_OURS):
-            kept.append((name, value))
+            kept.append((name, value.translate(_CLEAN)))
     return kept
+
+
+def _text(value: bytes) -> str:
+    """Return a value as the HTTP client will write it again: in UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _named_in_connection(rows: list[tuple[bytes, bytes]]) -> frozenset[bytes]:

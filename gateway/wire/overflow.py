@@ -109,7 +109,10 @@ def rewritten_error(body: bytes, *, is_status_right: bool = True) -> bytes | Non
         "param": own.get("param") or "messages",
         "code": CODE,
     }
-    return orjson.dumps({"error": answer})
+    try:
+        return orjson.dumps({"error": answer})
+    except orjson.JSONEncodeError:  # It is nested too deeply to be written again.
+        return None
 
 
 def _fields(body: bytes) -> Any:

@@ -12,7 +12,7 @@ Source: OpenAI API reference, "The chat completion chunk object".
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+from gateway.wire.lenient import DEEP, dumped, loaded, mended
 
 TRUNCATED = "[The rest of this reply was not stored: it is longer than {limit_bytes} bytes.]"
 
@@ -36,10 +36,8 @@ def read_body(body: bytes, *, limit_bytes: int) -> ReadReply:
     """Read a whole chat completion."""
     if len(body) > limit_bytes:
         return truncated_reply(limit_bytes)
-    try:
-        fields = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        fields = None
+    fields, is_rough = loaded(body)
+    fields = mended(fields) if is_rough else fields
     if not isinstance(fields, dict):
         return ReadReply((), False, None, None, "the upstream's answer is not a JSON object")
     messages: list[dict[str, Any]] = []
@@ -51,7 +49,7 @@ def read_body(body: bytes, *, limit_bytes: int) -> ReadReply:
     return ReadReply(
         messages=tuple(messages),
         is_complete=True,
-        usage=_dict_or_none(fields.get("usage")),
+        usage=_usage(fields.get("usage")),
         finish_reason=reasons[0] if reasons else None,
         error=error_text(fields) if not messages else None,
     )
@@ -68,18 +66,19 @@ def error_text(fields: Any) -> str | None:
         error = fields.get("message") or fields.get("detail")
     if not error:
         return None
-    return error if isinstance(error, str) else orjson.dumps(error).decode()
+    return error if isinstance(error, str) else dumped(error)
 
 
 class ChunkReader:
     """Puts the chunks of one stream together; keeps at most `limit_bytes` of them."""
 
-    __slots__ = ("_bytes", "_choices", "_limit_bytes", "error", "usage")
+    __slots__ = ("_bytes", "_choices", "_is_rough", "_limit_bytes", "error", "usage")
 
     def __init__(self, *, limit_bytes: int) -> None:
         self._choices: dict[int, _Choice] = {}
         self._limit_bytes = limit_bytes
         self._bytes = 0
+        self._is_rough = False
         self.usage: dict[str, Any] | None = None
         self.error: str | None = None
 
@@ -89,10 +88,8 @@ class ChunkReader:
 
     def add(self, data: bytes) -> None:
         """Take the data of one event."""
-        try:
-            chunk = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return
+        chunk, is_rough = loaded(data)
+        self._is_rough = self._is_rough or is_rough
         if not isinstance(chunk, dict):
             return
         self._bytes += len(data)
@@ -118,6 +115,8 @@ class ChunkReader:
         """Return what has come so far."""
         choices = [self._choices[index] for index in sorted(self._choices)]
         messages = [choice.message() for choice in choices if choice.is_message]
+        if self._is_rough:
+            messages = _dicts(mended(messages))
         if self.is_truncated:
             mark = TRUNCATED.format(limit_bytes=self._limit_bytes)
             for message in messages:
@@ -126,7 +125,7 @@ class ChunkReader:
         return ReadReply(
             messages=tuple(messages),
             is_complete=bool(choices) and all(choice.finish_reason for choice in choices),
-            usage=self.usage,
+            usage=_usage(self.usage),
             finish_reason=choices[0].finish_reason if choices else None,
             error=self.error,
         )
@@ -244,9 +243,7 @@ class _Call:
             value = fragment.get(key)
             if value is not None:
                 self._payload = key
-                self._arguments.append(
-                    value if isinstance(value, str) else orjson.dumps(value).decode()
-                )
+                self._arguments.append(value if isinstance(value, str) else dumped(value))
 
     def function(self) -> dict[str, Any]:
         return {"name": self._name, self._payload: "".join(self._arguments)}
@@ -281,8 +278,9 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _dict_or_none(value: Any) -> dict[str, Any] | None:
-    return value if isinstance(value, dict) else None
+def _usage(value: Any) -> dict[str, Any] | None:
+    """Return an upstream's usage, if it is one that a report can hold."""
+    return value if isinstance(value, dict) and dumped(value) != DEEP else None
 
 
 def _text_or_none(value: Any) -> str | None:

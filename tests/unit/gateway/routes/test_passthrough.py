@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.e2e.answers import Answer, Cut, Gate, Hang
 from tests.e2e.stub_upstream import Seen, StubUpstream
@@ -144,3 +145,29 @@ async def test_nothing_of_it_is_recorded(
         assert json.loads(await answer.read()) == {}
     async with client.get("/library/status") as answer:
         assert (await answer.json())["recorded_seq"] == 0
+
+
+async def test_no_path_can_name_another_host(server: StubUpstream, tmp_path: Path) -> None:
+    """DESIGN 9: a base URL without a path, and an escaped slash behind `/v1`."""
+    server.reset()
+    stranger = StubUpstream().start()
+    try:
+        async with served(tmp_path, upstream=f"http://127.0.0.1:{server.port}") as client:
+            path = URL(f"/v1%2f@127.0.0.1:{stranger.port}/x", encoded=True)
+            async with client.get(path) as answer:
+                assert answer.status == 404
+        assert stranger.requests == []
+    finally:
+        stranger.stop()
+
+
+@pytest.mark.parametrize("path", ["/v1//chat/completions", "/v1/chat/completions/"])
+async def test_a_chat_under_a_path_with_a_slash_too_many_is_governed(
+    server: StubUpstream, client: aiohttp.ClientSession, path: str
+) -> None:
+    """DESIGN 1.1: many servers would answer it."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with client.post(path, json=body) as answer:
+        assert answer.status == 200
+        assert "x-library-turn" in answer.headers
+    assert server.requests[-1].path == "/v1/chat/completions"

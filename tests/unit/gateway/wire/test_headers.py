@@ -60,3 +60,14 @@ def test_filtering_twice_changes_nothing_and_no_name_stands_twice(
     again = request_headers((name.encode(), value.encode()) for name, value in once.items())
     assert again == once
     assert reply_headers(reply_headers(rows)) == reply_headers(rows)
+
+
+def test_a_value_beyond_ascii_arrives_as_it_was_sent() -> None:
+    """CASES E5 (litellm#10791): the HTTP client writes what it is given in UTF-8."""
+    rows = [(b"x-title", "Café".encode()), (b"x-old", b"Caf\xe9")]
+    assert request_headers(rows) == {"x-title": "Café", "x-old": "Café"}
+
+
+def test_a_control_character_in_a_header_does_not_cost_the_answer() -> None:
+    """CASES E1 (headroom#1808): our server refuses to send what our client had read."""
+    assert reply_headers([(b"x-a", b"b\x01c\x7f")]) == [(b"x-a", b"b c ")]

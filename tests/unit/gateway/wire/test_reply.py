@@ -186,3 +186,27 @@ def test_errors_are_read_in_each_of_their_shapes() -> None:
     assert error_text({"object": "error", "message": "c"}) == "c"
     assert error_text({"detail": [{"msg": "d"}]}) == '[{"msg":"d"}]'
     assert error_text({"choices": []}) is None
+
+
+def test_the_halves_of_a_pair_in_two_chunks_and_cut_utf_8_are_recorded() -> None:
+    """CASES D11 (Memori#434): what a client could read is in the record."""
+    read = stream(
+        b'{"choices":[{"index":0,"delta":{"content":"a \\ud83c"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content":"\\udf89, cut \xe6\xbc"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content":", single \\ud83c."},"finish_reason":"stop"}]}',
+    )
+    assert [one["content"] for one in read.messages] == ["a \U0001f389, cut \ufffd, single \ufffd."]
+
+    body = b'{"choices":[{"message":{"role":"assistant","content":"a\\ud83cb \xff"}}]}'
+    assert read_body(body, limit_bytes=LIMIT).messages[0]["content"] == "a\ufffdb \ufffd"
+
+
+def test_what_is_nested_too_deeply_to_be_written_raises_nothing() -> None:
+    """CASES D5 (Portkey gateway#1072)."""
+    deep = "[" * 600 + "]" * 600
+    arguments = '{"index":0,"id":"c","function":{"name":"f","arguments":' + deep + "}}"
+    chunk = '{"choices":[{"index":0,"delta":{"tool_calls":[' + arguments + "]}}],"
+    read = stream((chunk + '"usage":{"x":' + deep + '},"error":{"x":' + deep + "}}").encode())
+    assert read.usage is None
+    assert read.error
+    assert read.messages[0]["tool_calls"][0]["function"]["name"] == "f"
