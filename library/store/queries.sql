@@ -269,7 +269,7 @@ ORDER BY no
 SELECT no FROM thread WHERE collection_id = ?
 
 -- name: thread_owner
-SELECT id, collection_id FROM thread WHERE no = ?
+SELECT collection_id FROM thread WHERE no = ?
 
 -- name: count_thread_events
 SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id WHERE b.thread_no = ?
@@ -297,11 +297,6 @@ DELETE FROM system_text
 WHERE collection_id = :collection_id AND digest NOT IN (
     SELECT system_digest FROM turn
     WHERE collection_id = :collection_id AND system_digest IS NOT NULL
-)
-
--- name: delete_reports_naming
-DELETE FROM report WHERE instr(body, CAST(:thread_id AS BLOB)) AND turn_no IN (
-    SELECT no FROM turn WHERE collection_id = :collection_id
 )
 
 -- Another thread's prompt may have held records of the forgotten one.

@@ -195,11 +195,8 @@ def pinned(
 def forget_thread(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
     """Delete a thread; `scrub` must follow before the caller is told that it is gone."""
     number = thread_number(connection, name, collection_id)
-    identifier, owner_id = connection.execute(SQL["thread_owner"], (number,)).fetchone()
+    (owner_id,) = connection.execute(SQL["thread_owner"], (number,)).fetchone()
     event_count = _delete_thread(connection, number)
-    connection.execute(
-        SQL["delete_reports_naming"], {"thread_id": identifier, "collection_id": owner_id}
-    )
     _delete_leftovers(connection, owner_id)
     return event_count
 
