@@ -1,4 +1,8 @@
-"""What the client is told about its turn, in headers (DESIGN 4.7, CASES C1). Pure."""
+"""What the client is told about its turn, in headers (DESIGN 4.7, CASES C1). Pure.
+
+`x-library-prompt-tokens` is what went out. With `observe` that is the client's own request, so what
+would have gone out has a header of its own.
+"""
 
 from governor.turn import SwapReport
 
@@ -8,14 +12,17 @@ _IDS_CHARS_MAX = 2_000
 
 def library_headers(report: SwapReport) -> list[tuple[bytes, bytes]]:
     """Return the x-library-* headers of one turn."""
+    sent_tokens = report.client_tokens if report.is_observe else report.prompt_tokens
     headers = [
         (b"x-library-turn", report.turn_id.encode()),
-        (b"x-library-prompt-tokens", b"%d" % report.prompt_tokens),
+        (b"x-library-prompt-tokens", b"%d" % sent_tokens),
         (b"x-library-budget-tokens", b"%d" % report.budget_tokens),
         (b"x-library-swapped-in", b"%d" % len(report.swapped_in)),
         (b"x-library-swapped-out", b"%d" % len(report.swapped_out)),
         (b"x-library-retained", b"%d" % len(report.retained)),
     ]
+    if report.is_observe:
+        headers.append((b"x-library-observed", _observed(report)))
     if report.thread_id:
         headers.append((b"x-library-session", report.thread_id.encode()))
     if report.degraded:
@@ -23,6 +30,12 @@ def library_headers(report: SwapReport) -> list[tuple[bytes, bytes]]:
     if report.pins_left_out:
         headers.append((b"x-library-pins-left-out", _listed(report.pins_left_out)))
     return headers
+
+
+def _observed(report: SwapReport) -> bytes:
+    if not report.prompt_tokens:
+        return b"would have been refused"
+    return b"would have sent %d tokens" % report.prompt_tokens
 
 
 def _listed(names: list[str]) -> bytes:

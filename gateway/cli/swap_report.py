@@ -2,21 +2,27 @@
 
 Takes the report's JSON, not its class, because it comes over HTTP, perhaps from a gateway of
 another version: what is missing is left out.
+
+Of a turn that was only observed the budget is not what was sent, so it is told apart: what went
+out, and what would have.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from gateway.cli.tables import folded
 
 BAR_CELLS = 30
 LABEL_CELLS = 10
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
-    """Return the report, one statement a line, the most asked-for first."""
-    return [
-        *_head(report),
-        *(f"  {label:<{LABEL_CELLS}}{text}" for label, text in _statements(report) if text),
-    ]
+    """Return the report, a statement in a line or a few, the most asked-for first."""
+    out = [*_head(report)]
+    for label, text in _statements(report):
+        if text:
+            out += folded(f"  {label:<{LABEL_CELLS}}", text)
+    return out
 
 
 def _head(report: Mapping[str, Any]) -> Iterator[str]:
@@ -24,24 +30,35 @@ def _head(report: Mapping[str, Any]) -> Iterator[str]:
         f"turn {report['turn_id']}" if report.get("turn_id") else "",
         str(report.get("started_at") or "")[:19].replace("T", " "),
         str(report.get("state") or ""),
-        str(report.get("error") or ""),
+        "observed only" if report.get("is_observe") else "",
     ]
     yield " · ".join(part for part in known if part)
 
 
 def _statements(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    is_refusal = _is_refused_observed(report)
+    yield "error", "" if is_refusal else str(report.get("error") or "")
     yield "thread", _thread(report)
     yield "model", _joined(report.get("model"), _via(report), _tokenizer(report))
-    yield "sent", _sent(report)
-    yield "", _parts(report)
-    yield "client", _client(report)
+    if report.get("is_observe"):
+        yield "sent", f"unchanged: {_transcript(report)}"
+        if is_refusal:
+            yield "would be", f"refused: {report['error']}"
+        else:
+            yield "would be", _spent(report)
+            yield "", _parts(report)
+            yield "saving", _saving(report)
+    else:
+        yield "sent", _spent(report)
+        yield "", _parts(report)
+        yield "client", _client(report)
     for entry in report.get("swapped_in") or ():
         yield "in", _entry(entry)
     yield "out", ", ".join(report.get("swapped_out") or ())
     yield "kept", ", ".join(report.get("retained") or ())
     yield "pinned", ", ".join(report.get("pinned") or ())
     left_out = report.get("pins_left_out")
-    yield "no room", f"{', '.join(left_out)} (pinned)" if left_out else ""
+    yield "left out", f"{', '.join(left_out)} (pinned, but there is no room)" if left_out else ""
     yield "shortened", ", ".join(map(str, report.get("shortened") or ()))
     for sentence in report.get("repaired") or ():
         yield "repaired", sentence
@@ -59,9 +76,15 @@ def _thread(report: Mapping[str, Any]) -> str:
         report["thread_id"],
         f"branch {branch}" if branch else "",
         f"named by {report['identified_by']}" if report.get("identified_by") else "",
-        f"matched by {report['matched_by']}" if report.get("matched_by") else "",
+        _matched(report.get("matched_by")),
         "a new branch" if report.get("has_forked") else "",
     )
+
+
+def _matched(how: str | None) -> str:
+    if not how:
+        return ""
+    return "a new thread" if how == "new" else f"matched by {how}"
 
 
 def _via(report: Mapping[str, Any]) -> str:
@@ -74,14 +97,27 @@ def _tokenizer(report: Mapping[str, Any]) -> str:
     return f"{report['tokenizer']} ({'exact' if report.get('is_exact') else 'upper bound'})"
 
 
-def _sent(report: Mapping[str, Any]) -> str:
+def _is_refused_observed(report: Mapping[str, Any]) -> bool:
+    """Tell whether an observed request went out that would have been refused."""
+    return bool(
+        report.get("is_observe") and report.get("error") and not report.get("prompt_tokens")
+    )
+
+
+def _spent(report: Mapping[str, Any]) -> str:
     budget, prompt = report.get("budget_tokens") or 0, report.get("prompt_tokens") or 0
     if not budget:
         return ""
     filled = min(BAR_CELLS, round(BAR_CELLS * prompt / budget))
     bar = "#" * filled + "." * (BAR_CELLS - filled)
-    observed = " (observed only: it went out as it came)" if report.get("is_observe") else ""
-    return f"{prompt:,} of {budget:,} tokens [{bar}]{observed}"
+    return f"{prompt:,} of {budget:,} tokens [{bar}]"
+
+
+def _saving(report: Mapping[str, Any]) -> str:
+    saved = (report.get("client_tokens") or 0) - (report.get("prompt_tokens") or 0)
+    paged_out = report.get("paged_out_count") or 0
+    told = f"{saved:,} tokens" if saved >= 0 else f"none: {-saved:,} tokens more"
+    return f"{told}; {paged_out:,} paged out" if paged_out else told
 
 
 def _parts(report: Mapping[str, Any]) -> str:
@@ -89,19 +125,21 @@ def _parts(report: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {tokens:,}" for name, tokens in parts.items() if tokens)
 
 
+def _transcript(report: Mapping[str, Any]) -> str:
+    least = "at least " if report.get("is_client_bound") else ""
+    tokens, messages = report.get("client_tokens") or 0, report.get("messages_in") or 0
+    return f"{least}{tokens:,} tokens in {messages:,} message{'' if messages == 1 else 's'}"
+
+
 def _client(report: Mapping[str, Any]) -> str:
     if not report.get("messages_in"):
         return ""
-    least = "at least " if report.get("is_client_bound") else ""
-    text = (
-        f"{least}{report.get('client_tokens') or 0:,} tokens in {report['messages_in']:,} messages"
-    )
+    if report.get("state") == "refused":
+        return f"{_transcript(report)}; nothing went out"
     if not report.get("is_paged"):
-        return f"{text}; all went out"
-    return (
-        f"{text}; {report.get('messages_out') or 0:,} went out, "
-        f"{report.get('paged_out_count') or 0:,} paged out"
-    )
+        return f"{_transcript(report)}; all went out"
+    out, paged_out = report.get("messages_out") or 0, report.get("paged_out_count") or 0
+    return f"{_transcript(report)}; {out:,} went out, {paged_out:,} paged out"
 
 
 def _entry(entry: Mapping[str, Any]) -> str:

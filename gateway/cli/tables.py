@@ -3,7 +3,11 @@
 rich is imported here alone and inside, because it costs 60 ms that `serve` and `--json` never need.
 """
 
+import textwrap
 from collections.abc import Iterable, Sequence
+
+COLUMNS = 80
+"""Of text that is no table: the narrowest terminal that people use."""
 
 
 def print_table(
@@ -33,3 +37,15 @@ def one_line(text: str, *, size: int) -> str:
     """Return the start of a text without line breaks or control characters."""
     flat = " ".join("".join(c if c.isprintable() else " " for c in text[: size * 4]).split())
     return flat if len(flat) <= size else flat[: size - 1] + "…"
+
+
+def folded(head: str, text: str) -> list[str]:
+    """Return `head` and `text` in lines of `COLUMNS`, indented alike; no word is broken."""
+    return textwrap.wrap(
+        text,
+        COLUMNS,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

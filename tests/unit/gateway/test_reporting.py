@@ -27,6 +27,15 @@ def test_counts_and_what_was_missing_are_said() -> None:
     assert headers[b"x-library-pins-left-out"] == b"e1, e2"
 
 
+def test_an_observed_request_is_told_what_went_out_and_what_would_have() -> None:
+    report = SwapReport(turn_id="t", is_observe=True, client_tokens=2_048, prompt_tokens=693)
+    headers = dict(library_headers(report))
+    assert headers[b"x-library-prompt-tokens"] == b"2048"
+    assert headers[b"x-library-observed"] == b"would have sent 693 tokens"
+    report.prompt_tokens = 0
+    assert dict(library_headers(report))[b"x-library-observed"] == b"would have been refused"
+
+
 @given(strategies.lists(strategies.text(max_size=300), max_size=40))
 def test_no_id_of_a_callers_choice_can_break_a_header(ids: list[str]) -> None:
     report = SwapReport(turn_id="t", pins_left_out=ids)

@@ -47,7 +47,7 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         "  in        e1 · 40 tokens · score 0.83 · (lexical 0.60)",
         "  out       e2, e3",
         "  kept      e4",
-        "  no room   e5 (pinned)",
+        "  left out  e5 (pinned, but there is no room)",
         "  prefix    92% of the prompt continues the last one",
         "  reply     12 tokens · stop",
         "  time      4.2 ms (record 1.2, search 3.0)",
@@ -58,6 +58,65 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
 def test_a_turn_that_fits_says_so() -> None:
     report = SwapReport(turn_id="t", messages_in=2, client_tokens=9, budget_tokens=10)
     assert "  client    9 tokens in 2 messages; all went out" in lines(dataclasses.asdict(report))
+
+
+def test_an_observed_turn_says_what_went_out_and_what_would_have() -> None:
+    report = SwapReport(
+        turn_id="t",
+        is_observe=True,
+        is_paged=True,
+        budget_tokens=1_000,
+        client_tokens=2_048,
+        prompt_tokens=693,
+        parts={"window": 693},
+        messages_in=15,
+        messages_out=3,
+        paged_out_count=12,
+        state="done",
+    )
+    assert lines(dataclasses.asdict(report)) == [
+        "turn t · done · observed only",
+        "  sent      unchanged: 2,048 tokens in 15 messages",
+        "  would be  693 of 1,000 tokens [#####################.........]",
+        "            window 693",
+        "  saving    1,355 tokens; 12 paged out",
+    ]
+
+
+def test_an_observed_turn_over_the_budget_would_have_been_refused_and_was_not() -> None:
+    report = SwapReport(turn_id="t", is_observe=True, budget_tokens=9, client_tokens=20)
+    report.messages_in, report.error, report.state = 1, "required parts need 20", "done"
+    assert lines(dataclasses.asdict(report)) == [
+        "turn t · done · observed only",
+        "  sent      unchanged: 20 tokens in 1 message",
+        "  would be  refused: required parts need 20",
+    ]
+
+
+def test_a_refused_turn_says_that_nothing_went_out() -> None:
+    report = SwapReport(turn_id="t", state="refused", error="too large", messages_in=2)
+    assert lines(dataclasses.asdict(report)) == [
+        "turn t · refused",
+        "  error     too large",
+        "  client    0 tokens in 2 messages; nothing went out",
+    ]
+
+
+def test_no_line_is_wider_than_80_columns() -> None:
+    report = SwapReport(
+        turn_id="t" * 30,
+        thread_id="th" * 14,
+        branch_id=12,
+        identified_by="x-claude-code-session-id",
+        matched_by="overlap",
+        has_forked=True,
+        error="the upstream said no " * 9,
+        parts=dict.fromkeys(("system", "schemas", "pinned", "window", "desk", "question"), 1_000),
+        swapped_out=[f"e{number}" for number in range(40)],
+    )
+    told = lines(dataclasses.asdict(report))
+    assert max(map(len, told)) <= 80
+    assert len(told) > 8
 
 
 def test_shortened_results_are_listed() -> None:
