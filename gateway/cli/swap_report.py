@@ -1,4 +1,4 @@
-"""A swap report as people read it. Pure.
+"""A swap report as people read it: JSON in, lines out.
 
 Takes the report's JSON, not its class, because it comes over HTTP, perhaps from a gateway of
 another version: what is missing is left out.
