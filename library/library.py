@@ -48,8 +48,8 @@ class LibraryOptions:
     db: Path
     """The index lies beside it in the folder `<db>.index`."""
     embedder: EmbedderName = "none"
-    """`hashing` forgives spelling mistakes a little, for 1 kB a passage on disk, 11 MB and more of
-    memory, and twice the work of indexing."""
+    """`hashing` forgives spelling mistakes a little, for 256 bytes a passage on disk and in
+    memory, 11 MB from the first paged request on, and a third more work of indexing."""
     ranking: Preset = "measured"
     mask_secrets: bool = False
     """Replace what looks like a secret before it is stored."""

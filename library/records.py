@@ -154,7 +154,7 @@ class IndexedEvent:
     seq: int
     passages: tuple[Passage, ...]
     vectors: tuple[bytes, ...]
-    """float32 little-endian unit rows, one a passage; empty when there is no embedder."""
+    """int8 rows, one a passage; empty when there is no embedder."""
     embedder: str = ""
     """Identity of the embedder that made `vectors`; "" when there are none."""
 

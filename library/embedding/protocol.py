@@ -5,13 +5,20 @@ from typing import Protocol
 
 from library.errors import LibraryError
 
+ROW_MAX = 127
+"""Of the numbers of a row, so that they fit one byte each with either sign."""
+
 
 class EmbedderUnavailable(LibraryError):
     """The embedder cannot answer now; what it owes stays owed, and search goes on without it."""
 
 
 class Embedder(Protocol):
-    """Makes unit rows: float32, little-endian, `dim` numbers each."""
+    """Makes rows of `dim` int8 numbers; only their direction counts.
+
+    A byte a number and not the four of float32: the order of some hundred candidates does not
+    change by it, and rows are most of what a passage costs on disk, in the log and in memory.
+    """
 
     identity: str
     """Names the model, its version and everything else that changes a row."""

@@ -142,7 +142,7 @@ CREATE TABLE indexed (
     -- JSON array of [start, stop], one a passage, in order.
     spans TEXT NOT NULL,
     embedder TEXT NOT NULL,
-    -- The passages' vectors one after another: float32 little-endian unit rows; may be empty.
+    -- The passages' vectors one after another: int8 rows; may be empty.
     vectors BLOB NOT NULL
 ) STRICT;
 CREATE INDEX indexed_collection ON indexed(collection_id, embedder);
