@@ -193,7 +193,7 @@ class Bench:
         assert gateway.db is not None
         stored_count = count_rows(gateway.db, "SELECT count(*) FROM event")
         self.say(f"          in the store now: {stored_count} events")
-        self.say(f"          steps, ms: {last_steps(gateway)}")
+        self.say(f"          steps, ms: {median_steps(gateway, self.sizes.paged)}")
         self.say(f"          resident MB: {gateway.memory_mb():.0f}")
         gateway.stop()
 
@@ -227,7 +227,7 @@ class Bench:
         self.must("CPU ms above the relay to serve 2,000 re-sent messages", above, 40.0)
 
     def _resend(self, server: Server, known: int) -> tuple[float, dict[str, float]]:
-        """Return CPU milliseconds a request, and the report's own steps (ours only)."""
+        """Return CPU milliseconds a request, and the reports' own steps (ours only)."""
         talk = transcript(0, messages=known + 2 - known % 2, words=10)
         for at, message in enumerate(talk[1:]):
             filling = text(at, words=400)
@@ -242,7 +242,7 @@ class Bench:
         asyncio.run(run(server.port, batch, concurrency=1))
         used = server.cpu_s() - cpu
         drain(server)
-        steps = last_steps(server) if server.db else {}
+        steps = median_steps(server, self.sizes.resent) if server.db else {}
         return used * 1e3 / len(batch), steps
 
     def soaking(self) -> None:
@@ -266,13 +266,16 @@ class Bench:
             send(gateway, requests_for(gateway, talks, **more), concurrency=10)
 
 
-def last_steps(server: Server) -> dict[str, float]:
-    """Return the milliseconds of each step in the newest report."""
-    url = f"http://127.0.0.1:{server.port}/library/reports?newest=1"
+def median_steps(server: Server, count: int) -> dict[str, float]:
+    """Return the median milliseconds of each step in the newest `count` reports."""
+    url = f"http://127.0.0.1:{server.port}/library/turns?newest={count}"
     with urllib.request.urlopen(url, timeout=10) as answer:
-        reports = json.load(answer)["reports"]
-    steps: dict[str, float] = reports[-1]["steps_ms"]
-    return {name: round(value, 2) for name, value in steps.items()}
+        reports = [turn["steps_ms"] for turn in json.load(answer)["turns"]]
+    names = dict.fromkeys(name for steps in reports for name in steps)
+    return {
+        name: round(percentile([steps.get(name, 0.0) for steps in reports], 0.5), 2)
+        for name in names
+    }
 
 
 def machine() -> dict[str, str]:
