@@ -22,6 +22,9 @@ from library.lock import Owner, read_owner
 FREE_BYTES_MIN = 500 * 2**20
 """A database grows by some kilobytes a turn; below this a long day may fill the disk."""
 
+SQLITE_MAGIC = b"SQLite format 3\0"
+"""How every such file begins; an empty one is a new one. Source: sqlite.org/fileformat.html, 1.3"""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -82,6 +85,11 @@ def check_database(settings: Settings, owner: Owner | None) -> Finding:
         return Finding("database", *problem)
     if not os.access(database, os.R_OK | os.W_OK):
         return Finding("database", f"{database} cannot be written", f"chmod 600 {database}")
+    with database.open("rb") as file:
+        head = file.read(len(SQLITE_MAGIC))
+    if head and head != SQLITE_MAGIC:
+        fix = "move it away, or choose another --db"
+        return Finding("database", f"{database} is no SQLite database", fix)
     held = f"in use by {owner}" if owner else "in use by nobody"
     return Finding("database", f"{database}, {held}")
 

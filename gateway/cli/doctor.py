@@ -17,7 +17,8 @@ from gateway.cli.checks import (
     owner_of,
 )
 from gateway.cli.options import json_option, loaded_settings, settings_options
-from gateway.cli.upstream_check import check_upstream
+from gateway.cli.tables import folded
+from gateway.cli.upstream_check import check_upstreams
 from gateway.settings import Settings
 from gateway.upstream.discovery import choose
 from library.embedding.hashing import HashingEmbedder
@@ -39,11 +40,14 @@ def doctor(context: click.Context, /, is_json: bool, config: str | None, **flags
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
         for finding in findings:
-            mark = "x" if finding.is_problem else "ok"
-            click.echo(f"{mark:<3} {finding.what:<9} {finding.text}")
-            if finding.is_problem:
-                click.echo(f"{'':<13} fix: {finding.fix}")
+            click.echo("\n".join(lines(finding)))
     context.exit(1 if any(finding.is_problem for finding in findings) else 0)
+
+
+def lines(finding: Finding) -> list[str]:
+    """Return a finding as people read it."""
+    out = folded(f"{'x' if finding.is_problem else 'ok':<3} {finding.what:<9} ", finding.text)
+    return out + folded(f"{'':<14}fix: ", finding.fix) if finding.is_problem else out
 
 
 def look(settings: Settings) -> list[Finding]:
@@ -54,7 +58,7 @@ def look(settings: Settings) -> list[Finding]:
         check_database(settings, owner),
         check_port(settings, owner),
         check_keys_file(settings),
-        *check_upstream(choose(settings, environ=os.environ), os.environ),
+        *check_upstreams(choose(settings, environ=os.environ), os.environ),
         check_embedder(settings),
         check_client(settings, os.environ, owner),
     ]

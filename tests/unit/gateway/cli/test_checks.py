@@ -9,6 +9,7 @@ import pytest
 
 from gateway.cli import checks
 from gateway.cli.checks import (
+    Finding,
     check_client,
     check_database,
     check_keys_file,
@@ -16,6 +17,7 @@ from gateway.cli.checks import (
     check_port,
     owner_of,
 )
+from gateway.cli.doctor import lines
 from gateway.settings import Settings
 from library.filesystem import check_file_system
 from library.lock import Owner, OwnerLock
@@ -104,6 +106,16 @@ def test_a_database_that_others_can_read_is_a_problem(tmp_path: Path) -> None:
     assert not check_database(Settings(db=str(database)), None).is_problem
 
 
+def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
+    database = tmp_path / "library.db"
+    database.touch(mode=0o600)
+    assert not check_database(Settings(db=str(database)), None).is_problem
+    database.write_text("garbage", encoding="utf-8")
+    finding = check_database(Settings(db=str(database)), None)
+    assert "no SQLite database" in finding.text
+    assert finding.is_problem
+
+
 def test_a_database_of_another_user_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +180,14 @@ def test_a_client_that_is_pointed_elsewhere_is_a_problem() -> None:
     finding = check_client(Settings(), {"OPENAI_BASE_URL": "http://me:pw@far/v1"}, None)
     assert finding.fix == "export OPENAI_BASE_URL=http://127.0.0.1:8765/v1"
     assert "pw" not in finding.text
+
+
+def test_a_finding_fits_80_columns_and_its_fix_stands_below() -> None:
+    told = lines(Finding("database", "it cannot be read " * 9, "chmod 600 it"))
+    assert told[0].startswith("x   database  it cannot")
+    assert max(map(len, told)) <= 80
+    assert told[-1] == f"{'':<14}fix: chmod 600 it"
+    assert lines(Finding("port", "is free")) == ["ok  port      is free"]
 
 
 def test_a_client_that_is_not_pointed_anywhere_is_told_how() -> None:

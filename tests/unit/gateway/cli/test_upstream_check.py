@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from gateway.cli import upstream_check
 from gateway.cli.checks import Finding
-from gateway.cli.upstream_check import check_upstream, told_window
+from gateway.cli.upstream_check import check_upstreams, told_window
 from gateway.settings import ModelSettings, Settings, UpstreamSettings
 from gateway.upstream.discovery import Chosen
 from tests.unit.gateway.local_server import answering
@@ -17,7 +18,7 @@ def checked(
     settings: Settings, environ: dict[str, str] | None = None
 ) -> tuple[list[Finding], list[str]]:
     """Return the findings, and what is a problem."""
-    findings = check_upstream(Chosen(settings, "", "m"), environ or {})
+    findings = check_upstreams(Chosen(settings, "", "m"), environ or {})
     return findings, [finding.what for finding in findings if finding.is_problem]
 
 
@@ -30,7 +31,39 @@ def test_an_upstream_that_answers_is_in_order() -> None:
     with answering(b"{}") as port:
         assert checked(Settings(upstream=f"http://127.0.0.1:{port}/v1"))[1] == []
         assert checked(Settings(upstream="offline"))[1] == []
-        assert checked(Settings(upstream="litellm:groq/llama-3"))[1] == []
+
+
+def test_every_upstream_is_looked_at_and_not_the_default_alone() -> None:
+    with answering(b"{}") as port:
+        gone, named = f"http://127.0.0.1:{port}/v1", UpstreamSettings(url="offline")
+    keyless = UpstreamSettings(url="http://127.0.0.1:9/v1", api_key_env="NO_SUCH_KEY")
+    findings, problems = checked(
+        Settings(
+            upstream="offline",
+            upstreams={"here": named, "keyless": keyless},
+            models={"gpt-*": ModelSettings(upstream=gone)},
+        )
+    )
+    assert problems == ["upstream"] * 2
+    assert [finding.text.partition(":")[0] for finding in findings] == [
+        "offline",
+        "here at offline",
+        "keyless at http",
+        "http",
+    ]
+    assert "NO_SUCH_KEY" in findings[2].text
+    assert "cannot be reached" in findings[3].text
+
+
+def test_a_key_that_litellm_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """litellm itself, which takes seconds, is asked in tests/unit/gateway/upstream."""
+    settings = Settings(upstream="litellm:anthropic/claude")
+    monkeypatch.setattr(upstream_check, "missing_keys", lambda model: [f"{model} KEY"])
+    (finding,), problems = checked(settings)
+    assert problems == ["upstream"]
+    assert "anthropic/claude KEY" in finding.fix
+    monkeypatch.setattr(upstream_check, "missing_keys", lambda _: [])
+    assert checked(settings)[1] == []
 
 
 def test_an_upstream_that_is_not_there_is_a_problem_with_a_way_out() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.upstream.litellm import LitellmUpstream
+from gateway.upstream.litellm import LitellmUpstream, missing_keys
 from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
 from tests.e2e.answers import DONE, ROLE, Cut, Hang, chunk, error, said, stream, usage_event
 from tests.e2e.stub_upstream import StubUpstream
@@ -205,3 +205,10 @@ async def test_many_streams_at_once_import_litellm_once(upstream: LitellmUpstrea
     assert {reply.status for reply in replies} == {200}
     for reply in replies:
         await reply.aclose()
+
+
+def test_the_keys_that_a_provider_lacks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert missing_keys("anthropic/claude-sonnet-4-5") == ["ANTHROPIC_API_KEY"]
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    assert missing_keys("anthropic/claude-sonnet-4-5") == []
