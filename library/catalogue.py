@@ -21,11 +21,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from library.analysis import fingerprint, key_prefix, words
-from library.breath import Breath
 from library.errors import UnknownRecord
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.ranking import ROLES
 from library.records import Event, Passage
+from library.runtime.breath import Breath
 from library.store.contract import Store
 
 META_KEY = "lexical_folder"

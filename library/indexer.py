@@ -20,12 +20,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from library.backlog import Backlog
-from library.breath import Breath
 from library.catalogue import Catalogue, key_of
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.errors import LibraryError
 from library.passages import passages_of
 from library.records import Claim, Event, IndexedEvent, Passage
+from library.runtime.breath import Breath
 from library.store.contract import Store
 
 GATHER_S = 0.4

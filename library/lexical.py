@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import tantivy
 from tantivy import Occur, Query
 
-from library.allocator import give_back
 from library.errors import LibraryError
 from library.ranking import Candidate
+from library.runtime.allocator import give_back
 
 SCHEMA_VERSION = 1
 """Part of the folder's name: another version is another index, built anew."""

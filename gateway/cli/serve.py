@@ -21,8 +21,8 @@ from gateway.cli.serving import run
 from gateway.configuration import without_credentials
 from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen, choose
-from library.allocator import limit_heaps
 from library.errors import LibraryError
+from library.runtime.allocator import limit_heaps
 
 
 @click.command(epilog=SETTINGS_HELP)

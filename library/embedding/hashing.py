@@ -20,8 +20,8 @@ from functools import lru_cache
 from zlib import crc32
 
 from library.analysis import LONGEST_QUESTION_CHARS, STOP_WORDS, words
-from library.breath import Breath
 from library.embedding.protocol import ROW_MAX
+from library.runtime.breath import Breath
 
 DIM = 256
 _LANE_BITS = 16

@@ -6,7 +6,7 @@ import pytest
 
 PEAK = """
 import threading
-from library.allocator import give_back, limit_heaps
+from library.runtime.allocator import give_back, limit_heaps
 
 limit_heaps()
 
