@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from starlette.types import Receive, Send
@@ -29,7 +29,7 @@ from gateway.reporting import library_headers
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.answer import Answer, Ending, StreamedAnswer, WholeAnswer, answer_of
 from gateway.wire.reply import ReadReply
-from governor.errors import GovernorError, MalformedTranscript
+from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
 from governor.message import Message
 from governor.turn import Outcome, PreparedTurn, SwapReport, TurnRequest
 from library.errors import LibraryError
@@ -72,7 +72,6 @@ class Ended:
     replies: tuple[Message, ...] = ()
     error: Exception | None = None
     store_error: LibraryError | None = None
-    steps_s: dict[str, float] = field(default_factory=dict)
 
 
 class Relay:
@@ -160,9 +159,8 @@ class _Run:
             event: Event | None = await self._prepare()
             while event is not None:
                 event = await self._do(self._exchange.step(event))
-        except (
-            BaseException
-        ) as error:  # A fault of ours: what was prepared is recorded all the same.
+        except BaseException as error:
+            # A fault of ours: what was prepared is recorded all the same.
             if self._prepared is not None and not self._is_committed:
                 self._error = UpstreamFailed("broken", f"the gateway failed: {error!r}", status=500)
                 await self._commit(TurnState.FAILED)
@@ -180,6 +178,8 @@ class _Run:
             self._error = error
             if isinstance(error, LibraryError):
                 self._ended.store_error = error
+            if isinstance(error, BudgetTooSmall):
+                self._ended.report = error.report
             self._headers = [(b"x-library-turn", self._turn.request.turn_id.encode())]
             return Event.REFUSED
         self._ended.report = self._prepared.report
@@ -217,7 +217,7 @@ class _Run:
         except UpstreamFailed as failure:
             return await self._end(failure)
         self._reply = reply
-        self._ended.steps_s["first_byte"] = self._clock() - started_s
+        self._note_step("first_byte", started_s)
         self._answer = answer_of(
             reply.status,
             reply.headers,
@@ -327,8 +327,12 @@ class _Run:
             self._error = self._error or error
             return Event.COMMIT_FAILED
         finally:
-            self._ended.steps_s["commit"] = self._clock() - started_s
+            self._note_step("commit", started_s)
         return Event.COMMITTED
+
+    def _note_step(self, name: str, started_s: float) -> None:
+        assert self._prepared is not None
+        self._prepared.report.steps_ms[name] = round((self._clock() - started_s) * 1e3, 3)
 
     def _outcome(self, state: TurnState) -> Outcome:
         read = self._answer.read() if self._answer else ReadReply((), False, None, None, None)

@@ -21,6 +21,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 
 from gateway.relay import Ended
 from gateway.upstream.protocol import UpstreamFailed
+from governor.report import dumped_report
 from governor.turn import SwapReport
 from library.errors import LibraryError, StoreUnavailable
 
@@ -114,10 +115,6 @@ class Telemetry:
             self._upstream_errors.labels(ended.error.kind).inc()
         elif ended.report is not None and ended.report.state == "failed":
             self._upstream_errors.labels("answered").inc()
-        if "first_byte" in ended.steps_s:
-            self._first_byte.observe(ended.steps_s["first_byte"])
-        if "commit" in ended.steps_s:
-            self._steps("commit").observe(ended.steps_s["commit"])
         report = ended.report
         if report is None:
             self._turns("refused").inc()
@@ -129,7 +126,9 @@ class Telemetry:
     def _count(self, report: SwapReport) -> None:
         self._turns(report.state).inc()
         for step, took_ms in report.steps_ms.items():
-            self._steps(step).observe(took_ms / 1e3)
+            # The wait for the upstream is no step of ours, and is of another size.
+            waits = self._first_byte if step == "first_byte" else self._steps(step)
+            waits.observe(took_ms / 1e3)
         for part, tokens in (report.parts or {"whole": report.prompt_tokens}).items():
             self._tokens(part).inc(tokens)
         self._client_tokens.inc(report.client_tokens)
@@ -146,17 +145,13 @@ class Telemetry:
             self._degraded.labels(part).inc()
 
     def _line(self, ended: Ended, report: SwapReport) -> bytes:
-        steps_ms = {name: round(took_s * 1e3, 3) for name, took_s in ended.steps_s.items()}
-        line: dict[str, Any] = {
-            **{one.name: getattr(report, one.name) for one in dataclasses.fields(report)},
-            "steps_ms": {**report.steps_ms, **steps_ms},
-        }
-        if self._logs_text:
-            question = next(
-                (one.text for one in reversed(ended.request.messages) if one.role == "user"), ""
-            )
-            line |= {"question": question, "replies": [one.text for one in ended.replies]}
-        return orjson.dumps(line)
+        if not self._logs_text:
+            return dumped_report(report)
+        question = next(
+            (one.text for one in reversed(ended.request.messages) if one.role == "user"), ""
+        )
+        words = {"question": question, "replies": [one.text for one in ended.replies]}
+        return orjson.dumps(dataclasses.asdict(report) | words)
 
     def exposed(self, status: Mapping[str, Any], caches: Mapping[str, Mapping[str, int]]) -> bytes:
         """Return all metrics in Prometheus' text format; `status` is the library's."""

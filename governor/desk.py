@@ -1,7 +1,7 @@
 """The reading desk: which of the records found are laid out, and how they read. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from governor.packing import Candidate, pack
@@ -21,6 +21,7 @@ class Laid:
     event: Event
     score: float
     reason: Mapping[str, float]
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ def lay_out(
         laid = _laid(hit)
         key = f"{laid.entry.seq}:{laid.entry.first}"
         if key not in chosen:
-            chosen[key] = laid
             cost = count(rendered(laid, thread_no)) + 1  # The line break between two records.
+            chosen[key] = replace(laid, tokens=cost)
             candidates.append(Candidate(key, cost))
     packing = pack(candidates, budget_tokens=max(room, 0))
     return Desk(_merged([chosen[one.key] for one in packing.kept]))
@@ -81,7 +82,7 @@ def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Des
         event = events.get(entry.seq)
         if event is None:
             return None
-        laid.append(Laid(entry, event, 0.0, {}))
+        laid.append(Laid(entry, event, 0.0, {}, 0))
     return Desk(tuple(laid))
 
 
@@ -113,6 +114,7 @@ def swaps(desk: Desk, before_ids: Sequence[str]) -> dict[str, Any]:
             {
                 "id": one.event.id,
                 "part": one.entry.part,
+                "tokens": one.tokens,
                 "score": round(one.score, 4),
                 "reason": {name: round(value, 4) for name, value in one.reason.items()},
             }
@@ -134,7 +136,7 @@ def _laid(hit: Hit) -> Laid:
         start=passage.start,
         stop=passage.stop,
     )
-    return Laid(entry, hit.event, hit.score, hit.signals)
+    return Laid(entry, hit.event, hit.score, hit.signals, 0)
 
 
 def _merged(laid: Sequence[Laid]) -> tuple[Laid, ...]:
@@ -144,7 +146,7 @@ def _merged(laid: Sequence[Laid]) -> tuple[Laid, ...]:
         for at, other in enumerate(out):
             joined = _joined(other.entry, one.entry)
             if joined is not None:
-                out[at] = Laid(joined, other.event, other.score, other.reason)
+                out[at] = replace(other, entry=joined, tokens=other.tokens + one.tokens)
                 break
         else:
             out.append(one)

@@ -8,6 +8,8 @@ Both are the caller's to fix, so neither is ever retried. A broken invariant of 
 `assert`, not a member of this tree.
 """
 
+from typing import Any
+
 
 class GovernorError(Exception):
     """Base of every error the governor raises on purpose."""
@@ -34,3 +36,5 @@ class BudgetTooSmall(GovernorError):
         self.needed_tokens = needed_tokens
         self.budget_tokens = budget_tokens
         self.parts = parts
+        self.report: Any = None
+        """The refused turn's `SwapReport`, once it is recorded."""

@@ -7,6 +7,7 @@ requests.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,7 @@ from governor.report import Stopwatch, dumped_report, fill, new_report
 from governor.state import PromptState, Trace, dumped, loaded, planned_key, prefix_share, traced
 from governor.transcript import Transcript, read
 from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
+from library.errors import LibraryError
 from library.library import Library
 from library.records import Event, RecordedTurn, TurnState
 
@@ -75,24 +77,26 @@ class Governor:
             raise MalformedTranscript(0, "there is no message")
         watch = Stopwatch(self._clock.monotonic_s)
         report = new_report(request, started_at=self._clock.now())
+        report.steps_ms = watch.laps_ms
         recorded = await self._recorder.record(request, report)
         watch.lap("record")
         if recorded is not None and request.policy_of_thread is not None:
             request = replace(request, policy=request.policy_of_thread(recorded.thread_id))
         undecided = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
         try:
-            prepared = await self._decide(request, recorded, report, watch)
+            return await self._decide(request, recorded, report, watch)
         except BudgetTooSmall as error:
             report.error = str(error)
             if request.policy.is_observe:
                 return undecided
             await self.commit(undecided, Outcome(TurnState.REFUSED, error=str(error)))
+            error.report = report
             raise
-        except BaseException as error:  # A fault of ours: the turn is not left open.
-            await self.commit(undecided, Outcome(TurnState.FAILED, error=repr(error)))
+        except BaseException as error:
+            # A fault of ours, or the end of the process: the turn is not left open.
+            with suppress(LibraryError):
+                await self.commit(undecided, Outcome(TurnState.FAILED, error=repr(error)))
             raise
-        report.steps_ms = watch.laps_ms
-        return prepared
 
     async def commit(self, turn: PreparedTurn, outcome: Outcome) -> SwapReport:
         """Store how the exchange ended; idempotent. Returns the finished report.

@@ -47,7 +47,7 @@ class Paged:
     """Messages of the transcript that are not in the prompt."""
     system_left_out: int
     """So many of them are system messages."""
-    shortened: tuple[int, ...]
+    shortened: tuple[str, ...]
     """Events whose text was shortened."""
     degraded: tuple[str, ...]
 
@@ -327,9 +327,9 @@ class Paging:
         is_newest = at == len(self.places) - 1
         return event_id(place.seq, self.newest_event_id if is_newest else None)
 
-    def _shortened(self) -> tuple[int, ...]:
-        places = (self.places[at] for at in self.layout.replaced)
-        return tuple(place.seq for place in places if place is not None)
+    def _shortened(self) -> tuple[str, ...]:
+        ids = (self._record_id(at) for at in self.layout.replaced)
+        return tuple(one for one in ids if one is not None)
 
     # -- the last count ------------------------------------------------------------------------
     def _fitted(

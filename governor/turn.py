@@ -133,8 +133,7 @@ class SwapReport:
     is_observe: bool = False
     budget_tokens: int = 0
     client_tokens: int = 0
-    """What the client's whole transcript would have cost; a lower bound when `is_client_bound`."""
-    is_client_bound: bool = False
+    """What the client's whole transcript would have cost."""
     prompt_tokens: int = 0
     parts: dict[str, int] = field(default_factory=dict)
     """Tokens of: system, schemas, pinned, window, desk, question, loop, overhead."""
@@ -145,13 +144,13 @@ class SwapReport:
     system_left_out: int = 0
     """System messages from the midst of the transcript that are not in the prompt."""
     swapped_in: list[dict[str, Any]] = field(default_factory=list)
-    """Records now on the desk that were not: id, seq, tokens, score, reason (signals)."""
+    """Records now on the desk that were not: id, part, tokens, score, reason (signals)."""
     swapped_out: list[str] = field(default_factory=list)
     retained: list[str] = field(default_factory=list)
     pinned: list[str] = field(default_factory=list)
     pins_left_out: list[str] = field(default_factory=list)
-    shortened: list[int] = field(default_factory=list)
-    """Sequence numbers of events whose tool result was shortened."""
+    shortened: list[str] = field(default_factory=list)
+    """Events whose tool result was shortened."""
     repaired: list[str] = field(default_factory=list)
     """What was repaired in a broken transcript, a sentence each."""
     prefix_share: float | None = None

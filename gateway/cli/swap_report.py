@@ -59,7 +59,7 @@ def _statements(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "pinned", ", ".join(report.get("pinned") or ())
     left_out = report.get("pins_left_out")
     yield "left out", f"{', '.join(left_out)} (pinned, but there is no room)" if left_out else ""
-    yield "shortened", ", ".join(map(str, report.get("shortened") or ()))
+    yield "shortened", ", ".join(report.get("shortened") or ())
     for sentence in report.get("repaired") or ():
         yield "repaired", sentence
     yield "prefix", _prefix(report)
@@ -126,9 +126,8 @@ def _parts(report: Mapping[str, Any]) -> str:
 
 
 def _transcript(report: Mapping[str, Any]) -> str:
-    least = "at least " if report.get("is_client_bound") else ""
     tokens, messages = report.get("client_tokens") or 0, report.get("messages_in") or 0
-    return f"{least}{tokens:,} tokens in {messages:,} message{'' if messages == 1 else 's'}"
+    return f"{tokens:,} tokens in {messages:,} message{'' if messages == 1 else 's'}"
 
 
 def _client(report: Mapping[str, Any]) -> str:

@@ -160,7 +160,7 @@ class Asked:
                     group.create_task(fetch(text))
         except TimeoutError:
             failed += 1
-        self.degraded = "tokenizer: the upstream did not count, a bound is used" if failed else ""
+        self.degraded = "tokenizer" if failed else ""
 
 
 def _without_surrogates(text: str) -> str:

@@ -116,5 +116,5 @@ def test_no_marker_points_to_something_the_model_cannot_open(
     reply, seen = ask(talk, budget=1_500)
     [marker] = re.findall(r"\[\.\.\. .* \.\.\.\]", seen.messages[-1]["content"])
     assert not re.search(r"library_|open|fetch|retrieve|call|tool|http|/", marker)
-    [seq] = gateway.report(reply.turn_id)["shortened"]
-    assert re.search(rf"\be{seq}\b", marker)
+    [record] = gateway.report(reply.turn_id)["shortened"]
+    assert re.search(rf"\b{record}\b", marker)

@@ -22,17 +22,17 @@ STATUS = {
 }
 
 
-def ended(**fields: object) -> Ended:
+def ended(steps_ms: dict[str, float] | None = None, **fields: object) -> Ended:
     request = Stage(Upstream()).turn.request
     report = SwapReport(turn_id="t", state="done", parts={"window": 70, "desk": 30})
     report.degraded = ["embedder"]
-    report.steps_ms = {"record": 1.5}
+    report.steps_ms = {"record": 1.5} | (steps_ms or {})
     return Ended(request, report, **fields)  # type: ignore[arg-type]
 
 
 async def test_an_exchange_is_counted_by_part_step_and_lack() -> None:
     telemetry = Telemetry(logs_text=False)
-    telemetry.ended(ended(error=UpstreamFailed("timeout", "x"), steps_s={"first_byte": 0.2}))
+    telemetry.ended(ended(error=UpstreamFailed("timeout", "x"), steps_ms={"first_byte": 200.0}))
     telemetry.ended(ended(store_error=StoreUnavailable("full")))
     text = telemetry.exposed(STATUS, {"token_counts": {"hits": 5}}).decode()
     for line in (
@@ -43,6 +43,7 @@ async def test_an_exchange_is_counted_by_part_step_and_lack() -> None:
         'library_outbox_events{state="pending"} 3.0',
         'library_cache{cache="token_counts",what="hits"} 5.0',
         'library_step_seconds_count{step="record"} 2.0',
+        "library_upstream_first_byte_seconds_sum 0.2",
     ):
         assert line in text
     age = next(row for row in text.splitlines() if row.startswith("library_outbox_oldest_seconds"))
@@ -62,7 +63,7 @@ async def test_a_turn_is_one_line_of_json_with_text_only_when_asked(
     """CASES C1; issue 2, swap report."""
     monkeypatch.setattr(turn_log, "propagate", True)
     with caplog.at_level(logging.INFO, logger=turn_log.name):
-        Telemetry(logs_text=logs_text).ended(ended(steps_s={"commit": 0.001}))
+        Telemetry(logs_text=logs_text).ended(ended(steps_ms={"commit": 1.0}))
     [line] = caplog.messages
     assert "\n" not in line
     fields = json.loads(line)

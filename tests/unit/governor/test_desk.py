@@ -116,5 +116,6 @@ def test_the_report_says_what_came_went_and_stayed() -> None:
     told = swaps(desk, ["e1", "e9"])
     assert [one["id"] for one in told["swapped_in"]] == ["e2"]
     assert told["swapped_in"][0]["reason"] == {"lexical": 0.9}
+    assert told["swapped_in"][0]["tokens"] > 1
     assert (told["swapped_out"], told["retained"]) == (["e9"], ["e1"])
     assert laid_out([]).block(HERE) == ""

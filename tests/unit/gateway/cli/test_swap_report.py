@@ -120,9 +120,9 @@ def test_no_line_is_wider_than_80_columns() -> None:
 
 
 def test_shortened_results_are_listed() -> None:
-    report = SwapReport(turn_id="t", shortened=[3, 12], repaired=["messages[1]: mended"])
+    report = SwapReport(turn_id="t", shortened=["e3", "e12"], repaired=["messages[1]: mended"])
     assert lines(dataclasses.asdict(report))[1:3] == [
-        "  shortened 3, 12",
+        "  shortened e3, e12",
         "  repaired  messages[1]: mended",
     ]
 

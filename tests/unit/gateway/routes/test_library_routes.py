@@ -129,6 +129,8 @@ async def test_forgetting_a_thread_takes_its_events_with_it(client: aiohttp.Clie
         ("/turns?newest=0", "newest"),
         ("/turns?newest=99999", "newest"),
         ("/turns?thread=", "thread"),
+        ("/turns?limit=1", "limit"),
+        ("/status?verbose=1", "verbose"),
         ("/threads?limit=1e3", "limit"),
         ("/threads/t/events?live_only=maybe", "live_only"),
         ("/search", "q"),
