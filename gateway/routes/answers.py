@@ -1,5 +1,6 @@
 """What the routes under /library take and give: parameters checked, JSON out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -34,6 +35,19 @@ async def collection_of(library: Library, principal: Principal) -> int | None:
     if principal.is_owner:
         return None
     return await library.store.collection_id(principal.collection)
+
+
+def only(request: Request, known: Sequence[str]) -> None:
+    """Refuse a query parameter that would be passed over.
+
+    Raises:
+        BadParameter: there is one that is not `known`.
+
+    """
+    for name in request.query_params:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise BadParameter(name, f"left out: the parameters of this path are {listed}")
 
 
 def number(request: Request, name: str, *, default: int, at_most: int | None = None) -> int:

@@ -4,6 +4,7 @@ A key reaches its own collection only; the owner of the database file reaches al
 command line works. Nothing here is cached and nothing here decides: every answer is the library's.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -21,6 +22,7 @@ from gateway.routes.answers import (
     flag,
     json_response,
     number,
+    only,
     principal_of,
     text,
 )
@@ -30,6 +32,7 @@ from library.errors import UnknownRecord
 from library.library import Library
 from library.records import Event, Path, SearchQuery
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 ANYWHERE = 2**62
 """A position behind every message: nothing is in a prompt already."""
 
@@ -41,22 +44,28 @@ class LibraryRoutes:
         self._gateway = gateway
 
     def routes(self) -> list[Route]:
-        def route(path: str, endpoint: Any, method: str = "GET") -> Route:
-            return Route(f"/library{path}", endpoint, methods=[method])
+        def route(path: str, endpoint: Endpoint, method: str = "GET", *, takes: str = "") -> Route:
+            known = takes.split()
+
+            async def checked(request: Request) -> Response:
+                only(request, known)
+                return await endpoint(request)
+
+            return Route(f"/library{path}", checked, methods=[method])
 
         return [
             route("/status", self.status),
-            route("/turns", self.turns),
+            route("/turns", self.turns, takes="thread after newest"),
             route("/turns/{turn}", self.turn),
-            route("/threads", self.threads),
+            route("/threads", self.threads, takes="limit"),
             route("/threads/{thread}", self.forget_thread, "DELETE"),
-            route("/threads/{thread}/events", self.events),
+            route("/threads/{thread}/events", self.events, takes="live_only after limit"),
             route("/threads/{thread}/desk", self.desk),
             route("/threads/{thread}/budget", self.budget),
             route("/threads/{thread}/budget", self.set_budget, "PUT"),
             route("/collections/{collection}", self.forget_collection, "DELETE"),
-            route("/search", self.search),
-            route("/pins", self.pins),
+            route("/search", self.search, takes="q thread collection limit"),
+            route("/pins", self.pins, takes="thread"),
             route("/pins", self.pin, "POST"),
             route("/pins/{event}", self.unpin, "DELETE"),
             route("/outbox/retry", self.retry, "POST"),
