@@ -10,18 +10,35 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from starlette.types import Receive
+from starlette.types import Message, Receive
 
-from gateway.refusals import BodyTooLarge, BodyUnreadable, EncodingUnsupported
+from gateway.refusals import BodyTooLarge, BodyTooSlow, BodyUnreadable, EncodingUnsupported
 
 _OFF_LOOP_BYTES = 131_072
 """More than this is decoded in a thread: it may be 64 MiB when it comes out."""
 _ENCODINGS_MAX = 3
 """Nobody needs two; each is one more body in memory."""
+SILENCE_S = 30.0
+"""Longest wait for a further piece of a body. Whoever sends half a request holds a place that is
+another's: without a bound some hundred idle connections would shut everybody out."""
 
 
 class ClientGone(Exception):
     """The client went away within its own request."""
+
+
+async def next_piece(receive: Receive) -> Message:
+    """Return the next message of a request.
+
+    Raises:
+        BodyTooSlow: nothing came.
+
+    """
+    try:
+        async with asyncio.timeout(SILENCE_S):
+            return await receive()
+    except TimeoutError as error:
+        raise BodyTooSlow(SILENCE_S) from error
 
 
 async def read_body(
@@ -31,13 +48,14 @@ async def read_body(
 
     Raises:
         BodyTooLarge: it is over the limit.
+        BodyTooSlow: nothing more of it came.
         ClientGone: it never ended.
 
     """
     pieces: list[bytes] = []
     size_bytes = 0
     while True:
-        message = await receive()
+        message = await next_piece(receive)
         if message["type"] == "http.disconnect":
             raise ClientGone
         piece = message.get("body", b"")

@@ -14,6 +14,7 @@ from gateway.identity import BadSession
 from gateway.refusals import (
     BadParameter,
     BodyTooLarge,
+    BodyTooSlow,
     BodyUnreadable,
     EncodingUnsupported,
     HostForbidden,
@@ -45,6 +46,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     EventConflict: (HTTPStatus.CONFLICT, _CALLERS, "event_conflict"),
     BodyTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CALLERS, "body_too_large"),
+    BodyTooSlow: (HTTPStatus.REQUEST_TIMEOUT, _CALLERS, "body_too_slow"),
     BodyUnreadable: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_body"),
     EncodingUnsupported: (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _CALLERS, "unsupported_encoding"),
     Overloaded: (HTTPStatus.TOO_MANY_REQUESTS, "overloaded_error", "gateway_overloaded"),

@@ -7,6 +7,7 @@
   x HostForbidden        the Host or Origin header names somebody else (DNS rebinding)
   x UnknownPath          no such route, or not with this method
   x BodyTooLarge         the body, as sent or decoded, is over the limit
+  x BodyTooSlow          the rest of the body does not come
   x BodyUnreadable       the body cannot be decoded
   x EncodingUnsupported  a content-encoding that we do not know
   x Overloaded           too much is in flight; try again soon
@@ -67,6 +68,14 @@ class BodyTooLarge(RequestRefused):
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"the request body is larger than {limit_bytes} bytes")
         self.limit_bytes = limit_bytes
+
+
+class BodyTooSlow(RequestRefused):
+    """Nothing of the request body came for `silence_s` seconds."""
+
+    def __init__(self, silence_s: float) -> None:
+        super().__init__(f"nothing more of the request body came within {silence_s:g} s")
+        self.silence_s = silence_s
 
 
 class BodyUnreadable(RequestRefused):

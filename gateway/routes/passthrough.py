@@ -11,10 +11,10 @@ from contextlib import aclosing
 from starlette.types import Receive, Scope, Send
 
 from gateway.auth import Principal
-from gateway.body import ClientGone, read_body
+from gateway.body import ClientGone, next_piece, read_body
 from gateway.core import Gateway
 from gateway.middleware import Stay, visit_of
-from gateway.refusals import BodyTooLarge, UnknownPath
+from gateway.refusals import BodyTooLarge, BodyTooSlow, UnknownPath
 from gateway.routes.chat import upstream_headers, with_query
 from gateway.routing import Routing
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamReply, UpstreamRequest
@@ -85,7 +85,7 @@ class _Body:
             raise BodyTooLarge(limit_bytes)
         self.receive = receive
         self.is_read = asyncio.Event()
-        self.error: BodyTooLarge | ClientGone | None = None
+        self.error: BodyTooLarge | BodyTooSlow | ClientGone | None = None
         """Why it broke off."""
         self._stay = stay
         self._limit_bytes = limit_bytes
@@ -100,7 +100,11 @@ class _Body:
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         size_bytes = 0
         while True:
-            message = await self.receive()
+            try:
+                message = await next_piece(self.receive)
+            except BodyTooSlow as error:
+                self.error = error
+                raise
             size_bytes += len(message.get("body", b""))
             if message["type"] == "http.disconnect":
                 self.error = ClientGone()

@@ -1,5 +1,6 @@
 """Request bodies: whole, decoded, and never larger than allowed."""
 
+import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
@@ -10,8 +11,9 @@ import pytest
 from backports import zstd
 from hypothesis import given, strategies
 
+from gateway import body as body_module
 from gateway.body import ClientGone, decoded, read_body
-from gateway.refusals import BodyTooLarge, BodyUnreadable, EncodingUnsupported
+from gateway.refusals import BodyTooLarge, BodyTooSlow, BodyUnreadable, EncodingUnsupported
 
 LIMIT = 100_000
 
@@ -112,3 +114,21 @@ async def test_a_client_that_goes_within_its_body_is_gone() -> None:
         await read_body(
             receiver(piece(b"a", more=True), {"type": "http.disconnect"}), limit_bytes=9
         )
+
+
+async def test_a_body_whose_rest_does_not_come_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DESIGN 1.13: it holds a place that others need."""
+    monkeypatch.setattr(body_module, "SILENCE_S", 0.01)
+    first = receiver(piece(b"a", more=True))
+    asked: list[None] = []
+
+    async def receive() -> dict[str, Any]:
+        asked.append(None)
+        if len(asked) == 1:
+            return await first()  # type: ignore[no-any-return]
+        return await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(BodyTooSlow):
+        await read_body(receive, limit_bytes=9)
