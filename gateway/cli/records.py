@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
-from gateway.cli.tables import one_line, print_table
+from gateway.cli.tables import one_line, print_table, printable
 
 TITLE_CELLS = 60
 TEXT_CELLS = 160
@@ -49,15 +49,22 @@ def threads(limit: int, db: str | None, config: str | None, is_json: bool) -> No
 
 
 @click.command()
-@click.argument("thread", metavar="THREAD")
-@click.option("--branches", is_flag=True, help="Also those that an edit or a retry left behind.")
+@click.argument("thread", required=False, metavar="[THREAD]")
+@click.option("--id", "event", metavar="EVENT", help="This one message, whole, instead.")
+@click.option(
+    "--branches",
+    is_flag=True,
+    help="Of every branch: also what an edit or a retry left behind, and other conversations that "
+    "began alike.",
+)
 @click.option("--after", metavar="SEQ", type=int, default=0, help="Only those stored after this.")
 @limit_option
 @db_option
 @config_option
 @json_option
 def events(
-    thread: str,
+    thread: str | None,
+    event: str | None,
     branches: bool,
     after: int,
     limit: int,
@@ -66,9 +73,13 @@ def events(
     is_json: bool,
 ) -> None:
     """List the stored messages of THREAD (an id that `threads` lists), in order."""
+    if (thread is None) == (event is None):
+        raise click.UsageError("name a THREAD, or a message with --id EVENT")
     settings = loaded_settings(config=config, db=db).settings
 
     async def work(library: LibraryClient) -> Any:
+        if thread is None:
+            return {"events": [await library.get(f"/events/{segment(event or '')}")]}
         return await library.get(
             f"/threads/{segment(thread)}/events",
             after=after,
@@ -80,11 +91,28 @@ def events(
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
+    if event is not None:
+        _print_whole(found[0])
+        return
+    columns = ("seq", *(("branch",) if branches else ()), "event", "role", "text")
     rows = [
-        (str(row["seq"]), row["id"], row["role"], one_line(row["text"], size=TEXT_CELLS))
+        (
+            str(row["seq"]),
+            *((str(row["branch_id"]),) if branches else ()),
+            row["id"],
+            row["role"],
+            one_line(row["text"], size=TEXT_CELLS),
+        )
         for row in found
     ]
-    print_table(("seq", "event", "role", "text"), rows, right=("seq",))
+    print_table(columns, rows, right=("seq", "branch"))
+
+
+def _print_whole(row: dict[str, Any]) -> None:
+    """Print one message with where it stands, its text as it is but for control characters."""
+    click.echo(f"{row['id']} · {row['role']} · {_minute(row['occurred_at'])}")
+    click.echo(f"thread {row['thread_id']} · branch {row['branch_id']}\n")
+    click.echo(printable(row["text"]))
 
 
 @click.command()

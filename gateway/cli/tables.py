@@ -39,6 +39,11 @@ def one_line(text: str, *, size: int) -> str:
     return flat if len(flat) <= size else flat[: size - 1] + "…"
 
 
+def printable(text: str) -> str:
+    """Return a text with its lines, without characters that would steer a terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+
+
 def folded(head: str, text: str) -> list[str]:
     """Return `head` and `text` in lines of `COLUMNS`, indented alike; no word is broken."""
     return textwrap.wrap(

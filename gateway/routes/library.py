@@ -64,6 +64,7 @@ class LibraryRoutes:
             route("/threads/{thread}/budget", self.budget),
             route("/threads/{thread}/budget", self.set_budget, "PUT"),
             route("/collections/{collection}", self.forget_collection, "DELETE"),
+            route("/events/{event}", self.event),
             route("/search", self.search, takes="q thread collection limit"),
             route("/pins", self.pins, takes="thread"),
             route("/pins", self.pin, "POST"),
@@ -123,6 +124,12 @@ class LibraryRoutes:
             limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
         )
         return json_response({"events": [event_fields(event) for event in found]})
+
+    async def event(self, request: Request) -> Response:
+        library, collection_id = await self._asked(request)
+        name = request.path_params["event"]
+        found = await library.store.event_by_id(name, collection_id=collection_id)
+        return json_response(event_fields(found))
 
     async def desk(self, request: Request) -> Response:
         """Return what lies on a thread's desk: each entry with its text and where it is from."""

@@ -109,6 +109,20 @@ def test_events_are_paged_by_sequence(read: GatewayProcess) -> None:
     assert len(first) == 3
 
 
+def test_one_event_is_shown_whole_and_branches_are_told_apart(own: GatewayProcess) -> None:
+    client = Client(own.url)
+    client.chat([user("and the green one,\nwhich is long?")], session="one")
+    client.chat([user("and the green one,\nwhich is short?")], session="one")
+    client.close()
+    rows = parsed(own, "events", thread_of(own), "--branches")
+    shown = own.cli("events", "--id", rows[-2]["id"]).stdout
+    assert "and the green one,\nwhich is short?" in shown
+    table = own.cli("events", thread_of(own), "--branches").stdout
+    assert re.match(r" *seq +branch +event", table)
+    assert own.cli("events", check=False).returncode == 2
+    assert own.cli("events", "--id", "none", check=False).returncode == 1
+
+
 def test_a_pinned_event_is_listed_until_it_is_let_go(own: GatewayProcess) -> None:
     event = parsed(own, "events", thread_of(own))[0]["id"]
     assert event in own.cli("pin", event).stdout

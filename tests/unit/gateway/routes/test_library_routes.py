@@ -42,6 +42,10 @@ async def test_a_thread_its_events_and_its_turns_can_be_read(client: aiohttp.Cli
     _, events = await ask(client, "GET", f"/threads/{thread}/events")
     assert [row["role"] for row in events["events"]] == ["user", "assistant"]
     assert events["events"][0]["text"] == "the blue key opens the boathouse"
+    assert await ask(client, "GET", f"/events/{events['events'][0]['id']}") == (
+        200,
+        events["events"][0],
+    )
     after = events["events"][0]["seq"]
     _, later = await ask(client, "GET", f"/threads/{thread}/events", params={"after": after})
     assert [row["role"] for row in later["events"]] == ["assistant"]
@@ -163,6 +167,7 @@ async def test_a_bad_body_is_the_callers_mistake(
     [
         ("GET", "/turns/none"),
         ("GET", "/threads/none/desk"),
+        ("GET", "/events/none"),
         ("GET", "/nothing"),
         ("POST", "/status"),
         ("DELETE", "/threads/none"),
