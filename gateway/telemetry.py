@@ -4,13 +4,15 @@ The only importer of prometheus_client. One registry a gateway, so that two in o
 the demo) do not add up. Label values come from sets we choose, never from a client: a model's name
 is free text, and a metric with a thousand of them is a leak.
 
-The line is the swap report. It holds no message text unless `log_text` is on.
+The line is the swap report. It holds no message text unless `log_text` is on. On a terminal, where
+somebody reads along, a turn is a few words instead; its report can be asked for.
 """
 
 import dataclasses
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -29,22 +31,67 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _STEP_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 _WAIT_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+WAIT = "first_byte"
+"""The one step of a turn that is the upstream's."""
 
 turn_log = logging.getLogger("gateway.turns")
 
 
 def log_to_standard_error(level: str) -> None:
-    """Send log lines to standard error, those of turns as bare JSON."""
+    """Send log lines to standard error, those of turns as bare JSON or, on a terminal, short."""
     lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(logging.Formatter("%(message)s"))
+    lines.setFormatter(_Short() if sys.stderr.isatty() else logging.Formatter("%(message)s"))
     turn_log.handlers = [lines]
     turn_log.propagate = False
-    turn_log.setLevel(logging.INFO)
+    turn_log.setLevel(level.upper())
     others = logging.StreamHandler(sys.stderr)
     others.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.handlers = [others]
     root.setLevel(level.upper())
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What the log says of a turn: as a string, JSON."""
+
+    ended: Ended
+    report: SwapReport
+    has_text: bool
+
+    def __str__(self) -> str:
+        if not self.has_text:
+            return dumped_report(self.report).decode()
+        messages = reversed(self.ended.request.messages)
+        question = next((one.text for one in messages if one.role == "user"), "")
+        words = {"question": question, "replies": [one.text for one in self.ended.replies]}
+        return orjson.dumps(dataclasses.asdict(self.report) | words).decode()
+
+    def short(self) -> str:
+        report = self.report
+        own_ms = sum(ms for step, ms in report.steps_ms.items() if step != WAIT)
+        told = [
+            report.state,
+            report.thread_id or "no thread",
+            f"{report.client_tokens:,} tokens, observed"
+            if report.is_observe
+            else f"{report.prompt_tokens:,} of {report.budget_tokens:,} tokens",
+            f"{report.paged_out_count:,} paged out" if report.paged_out_count else "",
+            f"{own_ms:.0f} ms",
+            "" if report.state == "done" else report.error or "",
+            ", ".join(report.degraded),
+        ]
+        return " · ".join(part for part in told if part)
+
+
+class _Short(logging.Formatter):
+    """For somebody who reads along. With `log_text` the text is wanted, so the line stays whole."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = record.msg
+        if not isinstance(line, _Line) or line.has_text:
+            return record.getMessage()
+        return f"{self.formatTime(record, '%H:%M:%S')} {line.short()}"
 
 
 class Telemetry:
@@ -121,13 +168,13 @@ class Telemetry:
             return
         self._count(report)
         if turn_log.isEnabledFor(logging.INFO):
-            turn_log.info("%s", self._line(ended, report).decode())
+            turn_log.info(_Line(ended, report, has_text=self._logs_text))
 
     def _count(self, report: SwapReport) -> None:
         self._turns(report.state).inc()
         for step, took_ms in report.steps_ms.items():
             # The wait for the upstream is no step of ours, and is of another size.
-            waits = self._first_byte if step == "first_byte" else self._steps(step)
+            waits = self._first_byte if step == WAIT else self._steps(step)
             waits.observe(took_ms / 1e3)
         for part, tokens in (report.parts or {"whole": report.prompt_tokens}).items():
             self._tokens(part).inc(tokens)
@@ -143,15 +190,6 @@ class Telemetry:
                 self._swaps(way).inc(count)
         for part in report.degraded:
             self._degraded.labels(part).inc()
-
-    def _line(self, ended: Ended, report: SwapReport) -> bytes:
-        if not self._logs_text:
-            return dumped_report(report)
-        question = next(
-            (one.text for one in reversed(ended.request.messages) if one.role == "user"), ""
-        )
-        words = {"question": question, "replies": [one.text for one in ended.replies]}
-        return orjson.dumps(dataclasses.asdict(report) | words)
 
     def exposed(self, status: Mapping[str, Any], caches: Mapping[str, Mapping[str, int]]) -> bytes:
         """Return all metrics in Prometheus' text format; `status` is the library's."""

@@ -14,6 +14,8 @@ from gateway.cli.tables import folded
 
 BAR_CELLS = 30
 LABEL_CELLS = 10
+WAIT = "first_byte"
+"""The one step that is not the gateway's own time."""
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
@@ -176,11 +178,13 @@ def _usage(usage: Mapping[str, Any] | None) -> str:
 
 
 def _times(report: Mapping[str, Any]) -> str:
-    steps = report.get("steps_ms") or {}
-    if not steps:
-        return ""
+    steps = dict(report.get("steps_ms") or {})
+    wait_ms = steps.pop(WAIT, None)
     listed = ", ".join(f"{name} {value:.1f}" for name, value in steps.items())
-    return f"{sum(steps.values()):.1f} ms ({listed})"
+    return _joined(
+        f"{sum(steps.values()):.1f} ms ({listed})" if steps else "",
+        f"the upstream began after {wait_ms:,.0f} ms" if wait_ms is not None else "",
+    )
 
 
 def _number(value: object) -> str:

@@ -1,13 +1,16 @@
 """Metrics that stay few, and a line that tells no secrets."""
 
+import io
 import json
 import logging
+import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
 
 from gateway.relay import Ended
-from gateway.telemetry import Telemetry, turn_log
+from gateway.telemetry import Telemetry, log_to_standard_error, turn_log
 from gateway.upstream.protocol import UpstreamFailed
 from governor.turn import SwapReport
 from library.errors import StoreUnavailable
@@ -69,3 +72,53 @@ async def test_a_turn_is_one_line_of_json_with_text_only_when_asked(
     fields = json.loads(line)
     assert fields["steps_ms"] == {"record": 1.5, "commit": 1.0}
     assert ("question" in fields) == logs_text
+
+
+class Screen(io.StringIO):
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Screen]]:
+    """Logs to a screen of our own; what other tests log is as before afterwards."""
+
+    def to(level: str, *, is_terminal: bool) -> Screen:
+        screen = Screen(is_terminal=is_terminal)
+        monkeypatch.setattr(sys, "stderr", screen)
+        log_to_standard_error(level)
+        return screen
+
+    kept = [(log, log.handlers, log.level) for log in (logging.getLogger(), turn_log)]
+    yield to
+    for log, handlers, level in kept:
+        log.handlers = handlers
+        log.setLevel(level)
+    turn_log.propagate = True
+
+
+async def test_a_terminal_shows_a_short_line_a_turn(logs: Callable[..., Screen]) -> None:
+    screen = logs("info", is_terminal=True)
+    turn = ended({"first_byte": 900.0})
+    assert turn.report is not None
+    turn.report.thread_id, turn.report.paged_out_count = "th", 90
+    turn.report.prompt_tokens, turn.report.budget_tokens = 4_000, 8_000
+    Telemetry(logs_text=False).ended(turn)
+    shown = screen.getvalue().partition(" ")[2]
+    assert shown == "done · th · 4,000 of 8,000 tokens · 90 paged out · 2 ms · embedder\n"
+    Telemetry(logs_text=True).ended(turn)
+    assert "question" in json.loads(screen.getvalue().splitlines()[1])
+
+
+async def test_a_turn_is_not_logged_above_its_level(logs: Callable[..., Screen]) -> None:
+    for level in ("warning", "error"):
+        screen = logs(level, is_terminal=False)
+        Telemetry(logs_text=False).ended(ended())
+        assert screen.getvalue() == ""
+    screen = logs("info", is_terminal=False)
+    Telemetry(logs_text=False).ended(ended())
+    assert json.loads(screen.getvalue())["turn_id"] == "t"

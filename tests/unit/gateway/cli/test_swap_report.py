@@ -31,7 +31,7 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         retained=["e4"],
         pins_left_out=["e5"],
         prefix_share=0.915,
-        steps_ms={"record": 1.25, "search": 3.0},
+        steps_ms={"record": 1.25, "search": 3.0, "first_byte": 1_200.4},
         reply_tokens=12,
         finish_reason="stop",
         state="done",
@@ -50,7 +50,7 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         "  left out  e5 (pinned, but there is no room)",
         "  prefix    92% of the prompt continues the last one",
         "  reply     12 tokens · stop",
-        "  time      4.2 ms (record 1.2, search 3.0)",
+        "  time      4.2 ms (record 1.2, search 3.0) · the upstream began after 1,200 ms",
         "  degraded  embedder",
     ]
 
