@@ -1,11 +1,13 @@
 """`library-of-context config`: every setting, and where its value came from."""
 
 import json
+import os
 import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
 import click
-from msgspec import NODEFAULT, structs
+from msgspec import NODEFAULT, Struct, structs
 
 from gateway.cli.options import SETTINGS_HELP, json_option, loaded_settings, settings_options
 from gateway.cli.tables import print_table
@@ -14,11 +16,13 @@ from gateway.configuration import (
     FILE_NAME,
     PREFIX,
     TABLES,
+    Loaded,
     description,
     redacted,
     shown,
 )
-from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from gateway.settings import AUTO, ModelSettings, Settings, UpstreamSettings
+from gateway.upstream.discovery import choose
 
 _EXAMPLE_MODEL = {
     "upstream": "mine",
@@ -43,16 +47,47 @@ def config(example: bool, is_json: bool, config: str | None, **flags: object) ->
         click.echo(example_toml(), nl=False)
         return
     loaded = loaded_settings(config=config, **flags)
-    rows = {
-        name: (shown(name, getattr(loaded.settings, name)), source)
-        for name, source in loaded.sources.items()
-    }
     if is_json:
         values = redacted(loaded.settings)
-        listed = {name: {"value": values[name], "from": rows[name][1]} for name in rows}
+        listed = {
+            name: {"value": values[name], "from": source} for name, source in loaded.sources.items()
+        }
         click.echo(json.dumps(listed, indent=2))
         return
-    print_table(("setting", "value", "from"), [(name, *texts) for name, texts in rows.items()])
+    print_table(("setting", "value", "from"), _rows(loaded))
+    kinds = {
+        source.partition(" ")[0]: source.partition(" ")[2] for source in loaded.sources.values()
+    }
+    if "file" in kinds:
+        click.echo(f"\nfile         {kinds['file']}")
+    if "environment" in kinds:
+        click.echo(f"\nenvironment  {PREFIX} and the setting's name in capitals")
+
+
+def _rows(loaded: Loaded) -> Iterator[tuple[str, str, str]]:
+    """Yield every setting, and every row of a table with what it sets; where each is from, in one
+    word: paths and variables would not fit."""
+    for name, source in loaded.sources.items():
+        place = source.partition(" ")[0]
+        value = getattr(loaded.settings, name)
+        if name in TABLES and value:
+            for key, row in redacted(loaded.settings)[name].items():
+                yield f"{name}.{key}", _set_values(row, type(value[key])), place
+        elif value == AUTO and name == "upstream":
+            chosen = choose(loaded.settings, environ=os.environ)
+            yield name, f"auto: {chosen.settings.upstream} ({chosen.reason})", place
+        else:
+            yield name, shown(name, value), place
+
+
+def _set_values(row: Mapping[str, Any], kind: type[Struct]) -> str:
+    """Return what a table's row sets: a URL is its first field and needs no name."""
+    defaults = {field.name: field.default for field in structs.fields(kind)}
+    return ", ".join(
+        str(value) if name == "url" else f"{name} {_toml(value)}"
+        for name, value in row.items()
+        if value != defaults[name]
+    )
 
 
 def example_toml() -> str:

@@ -328,7 +328,13 @@ def test_config_prints_each_value_with_its_source_and_no_secret(tmp_path: Path) 
     assert found["budget_tokens"] == {"value": 5_000, "from": f"file {path}"}
     assert "pw" not in done.stdout
     assert "sk-secret" not in done.stdout
-    assert "recall" in run_cli("config", env=environment).stdout
+    shown = run_cli("config", "--config", str(path), env=environment).stdout
+    assert re.search(r"recall +project +environment\b", shown)
+    assert re.search(r"upstream +auto: openai \(OPENAI_API_KEY is set\) +default\b", shown)
+    assert re.search(r"upstreams.a +http://\*\*\*@h/v1 +file\b", shown)
+    assert f"file         {path}\n" in shown
+    assert "pw" not in shown
+    assert "sk-secret" not in shown
 
 
 # -- doctor and demo -------------------------------------------------------------------------------
