@@ -49,6 +49,9 @@ def serve(config: str | None, **flags: object) -> None:
         raise Unusable(str(error)) from error
     finally:
         listener.close()
+    if sys.stderr.isatty():
+        click.echo(err=True)  # Ends the line on which it has shown ^C.
+    click.echo("stopped; everything recorded is stored", err=True)
 
 
 def _listener(settings: Settings) -> socket.socket:
@@ -72,11 +75,17 @@ def banner(chosen: Chosen, base_url: str) -> list[str]:
     url = without_credentials(row.url if row else settings.upstream)
     where = f"{settings.upstream} at {url}" if row else url
     reason = f" ({chosen.reason})" if chosen.reason else ""
+    elsewhere = [
+        f"models    {glob} go to {without_credentials(model.upstream)}"
+        for glob, model in settings.models.items()
+        if model.upstream
+    ]
     mode = ", observed only: requests go out as they came" if settings.observe else ""
     return [
         base_url,
         f"database  {settings.db}",
         f"upstream  {where}{reason}",
+        *elsewhere,
         f"budget    {settings.budget_tokens:,} tokens a request{mode}",
         *to_paste(chosen, base_url, is_powershell=sys.platform == "win32"),
     ]

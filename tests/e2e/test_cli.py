@@ -282,6 +282,7 @@ def test_ctrl_c_ends_a_gateway_cleanly(tmp_path: Path) -> None:
     gateway = GatewayProcess(db=tmp_path / "library.db", upstream="offline")
     gateway.process.send_signal(signal.SIGINT)
     assert gateway.wait() == 0
+    assert gateway.stderr.splitlines()[-1] == "stopped; everything recorded is stored"
     assert "Traceback" not in gateway.stderr
 
 

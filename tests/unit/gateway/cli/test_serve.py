@@ -6,7 +6,7 @@ import pytest
 
 from gateway.cli.ports import origin
 from gateway.cli.serve import banner, to_paste
-from gateway.settings import Settings, UpstreamSettings
+from gateway.settings import ModelSettings, Settings, UpstreamSettings
 from gateway.upstream.discovery import Chosen
 
 BASE_URL = "http://127.0.0.1:8765/v1"
@@ -30,6 +30,18 @@ def test_an_upstream_is_named_with_its_address_and_without_its_password() -> Non
     row = UpstreamSettings(url="http://me:pw@far/v1")
     line = banner(chosen(upstream="mine", upstreams={"mine": row}), BASE_URL)[2]
     assert line == "upstream  mine at http://***@far/v1 (it is here)"
+
+
+def test_models_that_go_elsewhere_are_told() -> None:
+    models = {
+        "gpt-*": ModelSettings(upstream="http://me:pw@far/v1"),
+        "small": ModelSettings(budget_tokens=500),
+    }
+    lines = banner(chosen(upstream="offline", models=models), BASE_URL)
+    assert lines[3:5] == [
+        "models    gpt-* go to http://***@far/v1",
+        "budget    8,000 tokens a request",
+    ]
 
 
 def test_what_to_paste_is_for_the_shell_of_the_platform_and_names_a_needed_key() -> None:
