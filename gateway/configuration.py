@@ -16,7 +16,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.settings import AUTO, LITELLM, OFFLINE, Settings, is_loopback
+from gateway.settings import (
+    AUTO,
+    LITELLM,
+    OFFLINE,
+    Settings,
+    desk_share,
+    is_loopback,
+    protected_share,
+)
 
 PREFIX = "LIBRARY_OF_CONTEXT_"
 FILE_NAME = "library-of-context.toml"
@@ -163,8 +171,8 @@ def load(
 def _fill_in(values: dict[str, Any], environ: Mapping[str, str]) -> None:
     """Work out the defaults that hang on other values, and make paths absolute."""
     budget = values.get("budget_tokens", Settings().budget_tokens)
-    values.setdefault("protected_tokens", min(Settings().protected_tokens, budget // 8))
-    values.setdefault("desk_tokens", min(Settings().desk_tokens, budget // 4))
+    values.setdefault("protected_tokens", min(Settings().protected_tokens, protected_share(budget)))
+    values.setdefault("desk_tokens", min(Settings().desk_tokens, desk_share(budget)))
     if not values.get("db"):
         values["db"] = str(user_folder("data", environ) / "library.db")
     for name in PATHS:

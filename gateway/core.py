@@ -24,7 +24,6 @@ from gateway.relay import Ended, Relay
 from gateway.routing import Routing
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
-from gateway.thread_budgets import ThreadBudgets
 from gateway.upstream.direct import open_pool
 from gateway.upstream.opening import made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream
@@ -50,7 +49,6 @@ class Gateway:
     relay: Relay | None = None
     keyring: Keyring | None = None
     seen: SeenMessages = field(default_factory=SeenMessages)
-    thread_budgets: ThreadBudgets = field(default_factory=ThreadBudgets)
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -148,7 +146,6 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         clock = Clock(now=gateway.now, monotonic_s=time.monotonic)
         governor = Governor(library, clock, gateway.counters)
         await governor.start()
-        await gateway.thread_budgets.load(library)
         gateway.routing = Routing(settings, upstreams=upstreams, environ=gateway.environ)
         gateway.relay = Relay(
             governor,

@@ -23,6 +23,17 @@ Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
+def desk_share(budget_tokens: int) -> int:
+    """Return the most that the desk has by default; governor/budget.py knows it too, and a test
+    holds the two together, because importing the governor costs half a second."""
+    return budget_tokens // 4
+
+
+def protected_share(budget_tokens: int) -> int:
+    """Return the most that pins have by default; likewise."""
+    return budget_tokens // 8
+
+
 class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One named provider, `[upstreams.NAME]`."""
 
@@ -87,6 +98,7 @@ class ServedModel(Struct, frozen=True, kw_only=True):
     """None: unknown."""
     budget_tokens: int
     desk_tokens: int
+    protected_tokens: int
     reply_reserve_tokens: int
 
 
@@ -281,7 +293,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ModelSettings(),
         )
         budget = self.budget_tokens if own.budget_tokens is None else own.budget_tokens
-        desk = self.desk_tokens if own.budget_tokens is None else min(self.desk_tokens, budget // 4)
+        desk, protected = self.desk_tokens, self.protected_tokens
+        if own.budget_tokens is not None:
+            desk, protected = min(desk, desk_share(budget)), min(protected, protected_share(budget))
         reserve = own.reply_reserve_tokens
         return ServedModel(
             upstream=own.upstream or self.upstream,
@@ -290,6 +304,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             window_tokens=own.window_tokens,
             budget_tokens=budget,
             desk_tokens=desk if own.desk_tokens is None else own.desk_tokens,
+            protected_tokens=protected,
             reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,
         )
 

@@ -1,8 +1,35 @@
 """How many tokens a prompt may have, and how its parts share them. Pure token arithmetic."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from governor.turn import Policy
+
+
+def desk_share(budget_tokens: int) -> int:
+    """Return the most that a desk takes of a budget smaller than the one it was set for."""
+    return budget_tokens // 4
+
+
+def protected_share(budget_tokens: int) -> int:
+    """Return the most that pins take of such a budget."""
+    return budget_tokens // 8
+
+
+def settled(policy: Policy, *, thread_tokens: int | None) -> Policy:
+    """Return the policy with the nearest word on the budget: request, thread, key, model."""
+    budget = (
+        policy.asked_budget_tokens
+        or thread_tokens
+        or policy.key_budget_tokens
+        or policy.budget_tokens
+    )
+    desk, protected = policy.desk_tokens, policy.protected_tokens
+    if budget < policy.budget_tokens:
+        desk = min(desk, desk_share(budget))
+        protected = min(protected, protected_share(budget))
+    if policy.asked_desk_tokens is not None:
+        desk = policy.asked_desk_tokens
+    return replace(policy, budget_tokens=budget, desk_tokens=desk, protected_tokens=protected)
 
 
 def allowed_tokens(policy: Policy, *, reply_tokens: int | None) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from governor.budget import allowed_tokens
+from governor.budget import allowed_tokens, settled
 from governor.counting import Counters, MessageCounter
 from governor.errors import BudgetTooSmall, MalformedTranscript
 from governor.layout import Layout
@@ -80,8 +80,8 @@ class Governor:
         report.steps_ms = watch.laps_ms
         recorded = await self._recorder.record(request, report)
         watch.lap("record")
-        if recorded is not None and request.policy_of_thread is not None:
-            request = replace(request, policy=request.policy_of_thread(recorded.thread_id))
+        own_tokens = recorded.budget_tokens if recorded is not None else None
+        request = replace(request, policy=settled(request.policy, thread_tokens=own_tokens))
         undecided = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
         try:
             return await self._decide(request, recorded, report, watch)

@@ -1,6 +1,6 @@
 """One request on its way through the governor: what comes in, what is decided. Pure data."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -41,11 +41,16 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The settings that govern one request, already resolved for its model and key."""
+    """The settings that govern one request, already resolved for its model."""
 
     budget_tokens: int = 8_000
     protected_tokens: int = 1_000
     desk_tokens: int = 2_000
+    asked_budget_tokens: int | None = None
+    """What the request itself names, before what its thread has; see `budget.settled`."""
+    asked_desk_tokens: int | None = None
+    key_budget_tokens: int | None = None
+    """What the caller's key has, behind what the thread has."""
     window_tokens: int | None = None
     """The model's context window; None: unknown, so only `budget_tokens` limits."""
     reply_reserve_tokens: int = 1_024
@@ -98,8 +103,6 @@ class TurnRequest:
     dialect: "Dialect"
     event_id: str | None = None
     """Caller's id for the newest message."""
-    policy_of_thread: Callable[[str], Policy] | None = None
-    """Asked with the thread's id once it is known; what it returns takes the policy's place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ class RecordedTurn:
     """A branch was opened: an edit, a regeneration, or another conversation with this start."""
     prompt_state: bytes | None
     """What the governor left at the last turn of this thread; opaque here."""
+    budget_tokens: int | None
+    """Set for this thread alone."""
     pins: tuple[int, ...]
     """Event seqs pinned for this thread or its collection, in the order they were pinned."""
 

@@ -78,15 +78,6 @@ class ChatCompletions:
         headers: Mapping[str, str],
     ) -> TurnRequest:
         session_id, identified_by = session_of(headers, request.fields)
-        settings, budgets = self._gateway.settings, self._gateway.thread_budgets
-        general = policy(settings, target, principal, headers)
-
-        def policy_of_thread(thread_id: str) -> Policy:
-            budget = budgets.get(thread_id)
-            if budget is None:
-                return general
-            return policy(settings, target, principal, headers, thread_budget=budget)
-
         return TurnRequest(
             turn_id=secrets.token_hex(TURN_ID_BYTES),
             collection=principal.collection,
@@ -97,8 +88,7 @@ class ChatCompletions:
             messages=request.messages,
             schemas=request.schemas,
             reply_tokens=request.reply_tokens,
-            policy=general,
-            policy_of_thread=policy_of_thread,
+            policy=policy(self._gateway.settings, target, principal, headers),
             counter=self._gateway.counters.counter_for(
                 target.model.name,
                 tokenizer=target.model.tokenizer or None,
@@ -170,14 +160,9 @@ def with_query(path: str, scope: Scope) -> str:
 
 
 def policy(
-    settings: Settings,
-    target: Target,
-    principal: Principal,
-    headers: Mapping[str, str],
-    *,
-    thread_budget: int | None = None,
+    settings: Settings, target: Target, principal: Principal, headers: Mapping[str, str]
 ) -> Policy:
-    """Return what governs one request: header over thread over key over model over setting.
+    """Return what governs one request: header over key over model over setting.
 
     Raises:
         BadParameter: a header does not hold what it must.
@@ -185,20 +170,13 @@ def policy(
 
     """
     model = target.model
-    asked = _tokens(headers, BUDGET, at_least=1)
-    budget = asked or thread_budget or principal.budget_tokens or model.budget_tokens
-    desk = _tokens(headers, DESK, at_least=0)
-    if desk is None:
-        desk = model.desk_tokens
-        if budget < model.budget_tokens:
-            desk = min(desk, budget // 4)
-    protected = settings.protected_tokens
-    if budget < settings.budget_tokens:
-        protected = min(protected, budget // 8)
     return Policy(
-        budget_tokens=budget,
-        protected_tokens=protected,
-        desk_tokens=desk,
+        budget_tokens=model.budget_tokens,
+        protected_tokens=model.protected_tokens,
+        desk_tokens=model.desk_tokens,
+        asked_budget_tokens=_tokens(headers, BUDGET, at_least=1),
+        asked_desk_tokens=_tokens(headers, DESK, at_least=0),
+        key_budget_tokens=principal.budget_tokens,
         window_tokens=model.window_tokens,
         reply_reserve_tokens=model.reply_reserve_tokens,
         window_low_water=settings.window_low_water,

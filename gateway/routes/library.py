@@ -154,18 +154,16 @@ class LibraryRoutes:
     async def budget(self, request: Request) -> Response:
         """Return the budget that was set for a thread; null: the setting holds."""
         library, collection_id = await self._asked(request)
-        first = await _first_event(library, request.path_params["thread"], collection_id)
-        tokens = self._gateway.thread_budgets.get(first.thread_id)
-        return json_response({"thread_id": first.thread_id, "budget_tokens": tokens})
+        return await _budget(library, request.path_params["thread"], collection_id)
 
     async def set_budget(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
-        first = await _first_event(library, request.path_params["thread"], collection_id)
+        thread = request.path_params["thread"]
         tokens = (await body_fields(request)).get("budget_tokens")
         if tokens is not None and (type(tokens) is not int or not 1 <= tokens <= TOKENS_MAX):
             raise BadParameter("budget_tokens", f"a number from 1 to {TOKENS_MAX}, or null")
-        await self._gateway.thread_budgets.put(library, first.thread_id, tokens)
-        return json_response({"thread_id": first.thread_id, "budget_tokens": tokens})
+        await library.store.set_thread_budget(thread, tokens, collection_id=collection_id)
+        return await _budget(library, thread, collection_id)
 
     async def search(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
@@ -239,10 +237,7 @@ class LibraryRoutes:
     async def forget_thread(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
-        found = await _beginning(library, thread, collection_id)
         count = await library.forget_thread(thread, collection_id=collection_id)
-        for event in found:  # A thread whose every request was refused has none, and no budget.
-            await self._gateway.thread_budgets.put(library, event.thread_id, None)
         return json_response({"thread_id": thread, "event_count": count})
 
     async def forget_collection(self, request: Request) -> Response:
@@ -273,12 +268,13 @@ async def _first_event(library: Library, thread: str, collection_id: int | None)
         UnknownRecord: there is no such thread, or it is empty.
 
     """
-    for event in await _beginning(library, thread, collection_id):
+    for event in await library.store.thread_events(
+        thread, collection_id=collection_id, live_only=False, after=0, limit=1
+    ):
         return event
     raise UnknownRecord(kind="thread", name=thread)
 
 
-async def _beginning(library: Library, thread: str, collection_id: int | None) -> list[Event]:
-    return await library.store.thread_events(
-        thread, collection_id=collection_id, live_only=False, after=0, limit=1
-    )
+async def _budget(library: Library, thread: str, collection_id: int | None) -> Response:
+    found = await library.store.thread_budget(thread, collection_id=collection_id)
+    return json_response(dict(zip(("thread_id", "budget_tokens"), found, strict=True)))

@@ -119,6 +119,26 @@ class Store(Protocol):
 
         """
 
+    async def thread_budget(
+        self, thread_id: str, *, collection_id: int | None
+    ) -> tuple[str, int | None]:
+        """Return a thread's id and the budget that was set for it alone, if any.
+
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+
+    async def set_thread_budget(
+        self, thread_id: str, budget_tokens: int | None, *, collection_id: int | None
+    ) -> None:
+        """Set what `record_turn` returns for a thread from now on; None: nothing of its own.
+
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+
     async def live_path(self, thread_no: int) -> Path:
         """Return the path to where the thread's newest turn stands; () when it has no event."""
 

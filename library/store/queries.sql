@@ -35,15 +35,16 @@ SELECT id FROM collection WHERE name = ?
 INSERT INTO collection (name) VALUES (?)
 
 -- name: session_thread
-SELECT no, id, style, head_branch, head_position, prompt_state FROM thread
+SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
 WHERE collection_id = ? AND session_id = ?
 
 -- name: thread_by_id
-SELECT no, id, style, head_branch, head_position, prompt_state FROM thread
+SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
 WHERE id = ? AND collection_id = ?
 
 -- name: thread_by_no
-SELECT no, id, style, head_branch, head_position, prompt_state FROM thread WHERE no = ?
+SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
+WHERE no = ?
 
 -- name: insert_thread
 INSERT INTO thread (id, collection_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
@@ -228,6 +229,12 @@ ORDER BY t.updated_at DESC, t.no DESC LIMIT :limit
 
 -- name: prompt_state
 SELECT prompt_state FROM thread WHERE no = ?
+
+-- name: thread_budget
+SELECT id, budget_tokens FROM thread WHERE no = ?
+
+-- name: set_thread_budget
+UPDATE thread SET budget_tokens = ? WHERE no = ?
 
 -- name: turn
 SELECT t.id, h.id, c.name, t.model, t.upstream, t.state, t.started_at, t.ended_at,

@@ -33,6 +33,7 @@ class _Thread:
     head_branch: int | None
     head_position: int | None
     prompt_state: bytes | None
+    budget_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class _Recording:
             matched_by=place.matched_by,
             has_forked=has_moved and path[-1].branch_id != branch_before,
             prompt_state=thread.prompt_state,
+            budget_tokens=thread.budget_tokens,
             pins=self._pins(thread.no),
         )
 
@@ -236,7 +238,7 @@ class _Recording:
         row = (identifier, self._collection_id, self._turn.session_id, self._now, self._now)
         number = self._connection.execute(SQL["insert_thread"], row).lastrowid
         assert number is not None
-        return _Thread(number, identifier, None, None, None, None)
+        return _Thread(number, identifier, None, None, None, None, None)
 
     def _check_ids(self) -> dict[str, Node]:
         """Return the events that already bear one of the caller's ids.

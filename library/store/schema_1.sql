@@ -21,6 +21,8 @@ CREATE TABLE thread (
     head_branch INTEGER,
     head_position INTEGER,
     prompt_state BLOB,
+    -- Set for this thread alone; NULL: what holds for all.
+    budget_tokens INTEGER,
     turn_count INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,

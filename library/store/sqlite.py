@@ -251,6 +251,29 @@ class SqliteStore:
 
         return await self._read(work)
 
+    async def thread_budget(
+        self, thread_id: str, *, collection_id: int | None
+    ) -> tuple[str, int | None]:
+        """Return a thread's id and the budget that was set for it alone."""
+
+        def work(connection: sqlite3.Connection) -> tuple[str, int | None]:
+            number = threads.thread_number(connection, thread_id, collection_id)
+            identifier, tokens = connection.execute(SQL["thread_budget"], (number,)).fetchone()
+            return identifier, tokens
+
+        return await self._read(work)
+
+    async def set_thread_budget(
+        self, thread_id: str, budget_tokens: int | None, *, collection_id: int | None
+    ) -> None:
+        """Set a thread's own budget, or with None let go of it."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            number = threads.thread_number(connection, thread_id, collection_id)
+            connection.execute(SQL["set_thread_budget"], (budget_tokens, number))
+
+        await self._write(work)
+
     async def live_path(self, thread_no: int) -> Path:
         """Return the path to where the thread's newest turn stands."""
         return await self._read(lambda connection: threads.live_path(connection, thread_no))

@@ -479,6 +479,28 @@ class TestForgetting:
         assert row["collection"] == "two"
         assert (await one.record([U1])).matched_by == "new"
 
+    @pytest.mark.parametrize("whole_collection", [False, True])
+    async def test_a_threads_budget_goes_with_it(
+        self, store: SqliteStore, client: Client, whole_collection: bool
+    ) -> None:
+        """CASES C4 (open-webui#7991)."""
+        mine = client.with_session("mine")
+        assert (await mine.record([U1])).budget_tokens is None
+        await store.set_thread_budget("mine", 700, collection_id=None)
+        recorded = await mine.record([U1, A1, U2])
+        assert recorded.budget_tokens == 700
+        with pytest.raises(UnknownRecord):
+            await store.set_thread_budget(
+                recorded.thread_id, 9, collection_id=recorded.collection_id + 1
+            )
+        found = await store.thread_budget(recorded.thread_id, collection_id=None)
+        assert found == (recorded.thread_id, 700)
+        if whole_collection:
+            await store.forget_collection("default")
+        else:
+            await store.forget_thread("mine", collection_id=None)
+        assert (await mine.record([U1])).budget_tokens is None
+
     async def test_no_byte_of_a_forgotten_text_is_left_in_the_files(
         self, store: SqliteStore, client: Client, tmp_path: Path
     ) -> None:

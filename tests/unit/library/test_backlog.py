@@ -16,6 +16,7 @@ def turn(seqs: list[int], *, new_count: int, thread_no: int = 1) -> RecordedTurn
         matched_by="content",
         has_forked=False,
         prompt_state=None,
+        budget_tokens=None,
         pins=(),
     )
 

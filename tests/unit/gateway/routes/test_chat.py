@@ -3,8 +3,9 @@
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.chat import policy
 from gateway.routing import Target
 from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from governor.budget import settled
+from governor.turn import Policy
 from tests.e2e.answers import Answer, Gate
 from tests.e2e.stub_upstream import StubUpstream
 from tests.unit.gateway.peers import Upstream
@@ -27,16 +30,27 @@ def target(settings: Settings = SETTINGS, model: str = "m") -> Target:
     return Target(Upstream(), settings.for_model(model), strips_old_reasoning=False)
 
 
+def governing(
+    settings: Settings,
+    target: Target,
+    principal: Principal,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    *,
+    thread_tokens: int | None = None,
+) -> Policy:
+    return settled(policy(settings, target, principal, headers), thread_tokens=thread_tokens)
+
+
 def test_the_nearest_word_on_the_budget_counts() -> None:
     """CASES C4 (open-webui#7991)."""
     settings = Settings(models={"small": ModelSettings(budget_tokens=3_000)})
     small, key = target(settings, "small"), Principal("a", budget_tokens=2_000)
-    assert policy(settings, target(settings), LOCAL, {}).budget_tokens == 8_000
-    assert policy(settings, small, LOCAL, {}).budget_tokens == 3_000
-    assert policy(settings, small, key, {}).budget_tokens == 2_000
-    assert policy(settings, small, key, {}, thread_budget=1_500).budget_tokens == 1_500
+    assert governing(settings, target(settings), LOCAL).budget_tokens == 8_000
+    assert governing(settings, small, LOCAL).budget_tokens == 3_000
+    assert governing(settings, small, key).budget_tokens == 2_000
+    assert governing(settings, small, key, thread_tokens=1_500).budget_tokens == 1_500
     header = {"x-library-budget-tokens": "900"}
-    asked = policy(settings, small, key, header, thread_budget=1_500)
+    asked = governing(settings, small, key, header, thread_tokens=1_500)
     assert asked.budget_tokens == 900
     assert asked.desk_tokens <= 225
     assert asked.protected_tokens <= 112
@@ -45,16 +59,31 @@ def test_the_nearest_word_on_the_budget_counts() -> None:
 def test_a_models_own_desk_holds_with_its_own_budget() -> None:
     own = ModelSettings(budget_tokens=4_000, desk_tokens=2_000)
     settings = Settings(models={"small": own, "plain": ModelSettings(budget_tokens=4_000)})
-    assert policy(settings, target(settings, "small"), LOCAL, {}).desk_tokens == 2_000
-    assert policy(settings, target(settings, "plain"), LOCAL, {}).desk_tokens == 1_000
+    assert governing(settings, target(settings, "small"), LOCAL).desk_tokens == 2_000
+    assert governing(settings, target(settings, "plain"), LOCAL).desk_tokens == 1_000
     key = Principal("a", budget_tokens=2_000)
-    assert policy(settings, target(settings, "small"), key, {}).desk_tokens == 500
+    assert governing(settings, target(settings, "small"), key).desk_tokens == 500
+
+
+@pytest.mark.parametrize("budget", [1, 7, 900, 7_999, 8_000, 20_000])
+def test_the_shares_of_a_budget_are_the_same_for_a_model_and_for_a_request(budget: int) -> None:
+    settings = Settings(models={"own": ModelSettings(budget_tokens=budget)})
+    header = {"x-library-budget-tokens": str(budget)}
+    for one in (
+        governing(settings, target(settings), LOCAL, header),
+        governing(settings, target(settings), LOCAL, thread_tokens=budget),
+    ):
+        of_model = governing(settings, target(settings, "own"), LOCAL)
+        assert one.desk_tokens == of_model.desk_tokens
+        assert one.protected_tokens == of_model.protected_tokens
 
 
 def test_the_desk_can_be_set_or_cleared_for_one_request() -> None:
     for words, tokens in (("0", 0), ("500", 500)):
         headers = {"x-library-desk-tokens": words}
-        assert policy(SETTINGS, target(), LOCAL, headers).desk_tokens == tokens
+        assert governing(SETTINGS, target(), LOCAL, headers).desk_tokens == tokens
+        small = headers | {"x-library-budget-tokens": "1000"}
+        assert governing(SETTINGS, target(), LOCAL, small).desk_tokens == tokens
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "1e3", "", " 5", "٣", "99999999999", "10000001"])
