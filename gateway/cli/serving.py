@@ -58,8 +58,10 @@ async def _serve(
 ) -> None:
     async with app.router.lifespan_context(app):
         listener.listen(BACKLOG_CONNECTIONS)
-        on_ready()  # From here on a connection waits in the backlog, and is not refused.
-        await server.serve(sockets=[listener])
+        # Who reads that it is ready may stop it at once, before uvicorn has come that far.
+        with server.capture_signals():
+            on_ready()  # From here on a connection waits in the backlog, and is not refused.
+            await server.serve(sockets=[listener])
         if cut := [*server.server_state.tasks]:
             await asyncio.wait(cut, timeout=SETTLE_TIMEOUT_S)
 
