@@ -133,7 +133,10 @@ def list_(keys_file: str | None, config: str | None, is_json: bool) -> None:
 @keys_file_option
 @config_option
 def revoke(name: str, keys_file: str | None, config: str | None) -> None:
-    """Revoke the key called NAME; a running gateway refuses it within a second."""
+    """Revoke the key called NAME.
+
+    A running gateway refuses it within a second.
+    """
     _, path = _place(config, keys_file)
     try:
         was_there = revoke_key(path, name)

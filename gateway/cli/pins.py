@@ -13,7 +13,7 @@ TEXT_CELLS = 120
 
 
 @click.command()
-@click.argument("event", required=False, metavar="EVENT")
+@click.argument("event", required=False, metavar="[EVENT]")
 @click.option("--everywhere", is_flag=True, help="In every thread of its collection.")
 @db_option
 @config_option
@@ -49,7 +49,7 @@ def unpin(event: str, db: str | None, config: str | None) -> None:
 
 
 @click.command()
-@click.argument("thread", required=False, metavar="THREAD")
+@click.argument("thread", required=False, metavar="[THREAD]")
 @click.option("--collection", metavar="NAME", help="Everything of this collection instead.")
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 @db_option
@@ -63,7 +63,21 @@ def forget(
     settings = loaded_settings(config=config, db=db).settings
     what = f"thread {thread}" if thread else f"collection {collection}"
     path = f"/threads/{segment(thread)}" if thread else f"/collections/{segment(collection or '')}"
-    if not is_sure and not click.confirm(f"Delete {what} for good?"):
-        raise Problem("nothing was deleted")
+    if not is_sure:
+        if thread:
+            ask(settings, lambda library: library.get(f"{path}/events", limit=1))  # Is it there?
+        if not _is_confirmed(f"Delete {what} for good?"):
+            raise Problem("nothing was deleted")
     found = ask(settings, lambda library: library.delete(path))
     click.echo(f"forgot {what}: {found['event_count']} events")
+
+
+def _is_confirmed(question: str) -> bool:
+    """Ask; no answer is a no."""
+    try:
+        return click.confirm(question)
+    except click.Abort as abort:
+        if isinstance(abort.__context__, EOFError):
+            click.echo()  # Ends the question's line.
+            return False
+        raise

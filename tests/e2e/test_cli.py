@@ -149,6 +149,25 @@ def test_forget_asks_first(own: GatewayProcess) -> None:
     assert parsed(own, "threads") == []
 
 
+def test_forget_asks_nothing_of_what_is_not_there_and_takes_no_answer_for_a_no(
+    own: GatewayProcess,
+) -> None:
+    for name, said in (("nosuch", "nosuch"), (thread_of(own), "nothing was deleted")):
+        done = subprocess.run(
+            [*COMMAND, "forget", name, "--db", str(own.db)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=clean_environment({}),
+            timeout=WAIT_S,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert done.stdout == "" or done.stdout.endswith("\n")
+    assert parsed(own, "threads") != []
+
+
 def test_a_whole_collection_can_be_forgotten(own: GatewayProcess) -> None:
     own.stop()
     assert "4 events" in own.cli("forget", "--collection", "default", "--yes").stdout
