@@ -29,7 +29,7 @@ from gateway.upstream.protocol import UpstreamFailed
 from gateway.wire.chat_completions import MalformedRequest
 from governor.counting.registry import UnknownTokenizer
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
-from library.errors import EventConflict, LibraryError, UnknownRecord
+from library.errors import EventConflict, LibraryError, TooManyPins, UnknownRecord
 
 _CALLERS = "invalid_request_error"
 _SERVERS = "server_error"
@@ -44,6 +44,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     HostForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_host"),
     UnknownPath: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
+    TooManyPins: (HTTPStatus.CONFLICT, _CALLERS, "too_many_pins"),
     EventConflict: (HTTPStatus.CONFLICT, _CALLERS, "event_conflict"),
     BodyTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CALLERS, "body_too_large"),
     BodyTooSlow: (HTTPStatus.REQUEST_TIMEOUT, _CALLERS, "body_too_slow"),

@@ -6,6 +6,7 @@
   x StoreOwned            another process owns the database
   x UnsuitableFileSystem  the database lies where SQLite's locks cannot be trusted
   x EventConflict         a caller-given event id is taken by other content
+  x TooManyPins           a thread, or a collection, has all the pins it may have
   x UnknownRecord         no such thread, event or turn in this collection
 
 A broken invariant of our own is an `assert`, not a member of this tree.
@@ -57,6 +58,14 @@ class EventConflict(LibraryError):
     def __init__(self, event_id: str) -> None:
         super().__init__(f"event id {event_id!r} was used before for other content")
         self.event_id = event_id
+
+
+class TooManyPins(LibraryError):
+    """There are `limit` pins already that hold for the same threads."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"there are {limit} pins already; take one away first")
+        self.limit = limit
 
 
 class UnknownRecord(LibraryError):

@@ -148,6 +148,7 @@ class Store(Protocol):
 
         Raises:
             UnknownRecord: no such event there.
+            TooManyPins: the thread, or the collection, has all that it may have.
 
         """
 

@@ -257,6 +257,9 @@ ORDER BY r.number DESC LIMIT :newest
 
 -- ---- pins -----------------------------------------------------------------------------------
 
+-- name: count_other_pins
+SELECT count(*) FROM pin WHERE collection_id = ? AND thread_no IS ? AND event_seq <> ?
+
 -- name: insert_pin
 INSERT INTO pin (collection_id, thread_no, event_seq) VALUES (?, ?, ?)
 ON CONFLICT (event_seq) DO UPDATE SET thread_no = excluded.thread_no

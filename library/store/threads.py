@@ -5,13 +5,17 @@ from typing import Any
 
 import orjson
 
-from library.errors import StoreUnavailable, UnknownRecord
+from library.errors import StoreUnavailable, TooManyPins, UnknownRecord
 from library.records import Event, Path
 from library.store.ancestry import path_to, seqs_on
 from library.store.encoding import from_micros, generated_seq, read_events
 from library.store.statements import SQL
 
 TITLE_CHARACTERS_MAX = 80
+
+PINS_MAX = 256
+"""For one thread, and as many for a whole collection: every request reads the texts of all that
+hold for it, and of such a number the largest `protected_tokens` in use has room for a part only."""
 
 SCRUB_KEY = "scrub_owed"
 """Meta key, set in the transaction of a deletion and cleared after the file was rewritten."""
@@ -169,9 +173,18 @@ def pin(
     collection_id: int | None,
     everywhere: bool,
 ) -> int:
-    """Pin an event; return its seq. Pinning again only changes for which threads it counts."""
+    """Pin an event; return its seq. Pinning again only changes for which threads it counts.
+
+    Raises:
+        UnknownRecord: there is no such event in the collection.
+        TooManyPins: there are `PINS_MAX` others for these threads.
+
+    """
     event = event_by_id(connection, identifier, collection_id)
     thread_no = None if everywhere else event.thread_no
+    others = (event.collection_id, thread_no, event.seq)
+    if connection.execute(SQL["count_other_pins"], others).fetchone()[0] >= PINS_MAX:
+        raise TooManyPins(PINS_MAX)
     connection.execute(SQL["insert_pin"], (event.collection_id, thread_no, event.seq))
     return event.seq
 

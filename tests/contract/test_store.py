@@ -11,9 +11,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from library.errors import EventConflict, StoreUnavailable, UnknownRecord
+from library.errors import EventConflict, StoreUnavailable, TooManyPins, UnknownRecord
 from library.records import Event, IndexedEvent, Passage, TurnState
 from library.store.sqlite import SqliteStore
+from library.store.threads import PINS_MAX
 from tests.contract.conversation import START, Client, Said, live_texts, message, reply, texts_on
 
 U1: Said = ("user", "Where do we deploy?")
@@ -342,6 +343,29 @@ class TestPins:
                 collection_id=recorded.collection_id + 1,
                 everywhere=True,
             )
+
+    async def test_a_thread_and_a_collection_have_so_many_pins_and_no_more(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """DESIGN 1.13: every request reads the texts of all its pins."""
+        said = [("user", str(number)) for number in range(PINS_MAX + 1)]
+        recorded = await client.record(said)
+
+        async def pin(seq: int, *, everywhere: bool = False) -> Event:
+            return await store.pin(f"e{seq}", collection_id=None, everywhere=everywhere)
+
+        *most, last = recorded.event_seqs
+        for seq in most:
+            await pin(seq)
+        with pytest.raises(TooManyPins):
+            await pin(last)
+        await pin(most[0])
+        await pin(last, everywhere=True)
+        with pytest.raises(TooManyPins):
+            await pin(last)
+        assert (await client.record(said)).pins == recorded.event_seqs
+        assert await store.unpin(f"e{most[0]}", collection_id=None)
+        await pin(last)
 
 
 class TestOutbox:
