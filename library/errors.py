@@ -19,7 +19,8 @@ class LibraryError(Exception):
 
 class StoreUnavailable(LibraryError):
     """The store cannot write now; `reason` is `full`, `read-only`, `locked`, `io-error`,
-    `busy` (too many calls wait) or `closed`."""
+    `busy` (too many calls wait), `replaced` (the file was deleted or put in another's place) or
+    `closed`."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"the store cannot write ({reason}){': ' + detail if detail else ''}")

@@ -197,7 +197,7 @@ class _Verifier:
         count = 0
         for seq, given_id, spans, vectors, text, body in self._rows("verify_indexed"):
             where = event_id(seq, given_id)
-            pairs = orjson.loads(spans)
+            pairs = _pairs(where, spans)
             length = len(text if text is not None else readable(orjson.loads(body)) or "")
             count += len(pairs)
             # The text of a message that is one large part is not looked up for its length.
@@ -213,7 +213,20 @@ class _Verifier:
     def _lexical(self) -> int:
         assert self._check_index is not None
         rows = self._rows("verify_spans")
-        found = self._check_index((seq, len(orjson.loads(spans))) for seq, spans in rows)
+        found = self._check_index(
+            (seq, len(_pairs(event_id(seq, None), spans))) for seq, spans in rows
+        )
         if found is not None:
             raise _Broken(found.kind, found.where, found.detail)
         return self._count("verify_indexed_count")
+
+
+def _pairs(where: str, spans: str) -> list[list[int]]:
+    """Return the (start, stop) of an event's passages."""
+    try:
+        pairs = orjson.loads(spans)
+        if all(type(start) is type(stop) is int for start, stop in pairs):
+            return list(pairs)
+    except (TypeError, ValueError):
+        pass
+    raise _Broken("passage", where, "its passages cannot be read")

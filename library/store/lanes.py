@@ -148,9 +148,10 @@ class Readers(_Lane):
 class Writer(_Lane):
     """The one thread that writes."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, check_place: Callable[[], None]) -> None:
         self.counts = WriterCounts()
         self._connection = connection
+        self._check_place = check_place
         self._commits_to_copy = 0
         self._pending: _Job[Any] | None = None
         super().__init__("library-writer", [self._serve])
@@ -192,6 +193,7 @@ class Writer(_Lane):
         """Run the group's jobs in one transaction; each job ends with a value or an error."""
         connection = self._connection
         try:
+            self._check_place()
             connection.execute("BEGIN IMMEDIATE")
             if len(group) == 1:
                 _attempt(group[0], connection)
@@ -204,14 +206,14 @@ class Writer(_Lane):
                         connection.execute("ROLLBACK TO job")
                     connection.execute("RELEASE job")
                 connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, StoreUnavailable) as error:
             self._fail(group, error)
         self.counts.commits += 1
         self.counts.jobs += len(group)
         self.counts.failed_jobs += sum(job.error is not None for job in group)
         self._commits_to_copy += 1
 
-    def _fail(self, group: list[_Job[Any]], error: sqlite3.Error) -> None:
+    def _fail(self, group: list[_Job[Any]], error: sqlite3.Error | StoreUnavailable) -> None:
         """Undo a transaction that could not be ended, and tell every caller.
 
         Some errors (a full disk) make SQLite undo the transaction by itself, so that the ROLLBACK
@@ -224,7 +226,9 @@ class Writer(_Lane):
                 self._connection.rollback()
         for job in group:
             if job.error is None:
-                job.error = cause or library_error(error)
+                job.error = cause or (
+                    library_error(error) if isinstance(error, sqlite3.Error) else error
+                )
 
     def _checkpoint(self, mode: str) -> None:
         """Copy the log back into the database. What fails here is tried again later: every

@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from library.store.connection import (
     make_file,
     make_folder,
     mapped,
+    place_check,
     transaction,
 )
 from library.store.ending import abandon_turns
@@ -34,6 +36,8 @@ class Files:
     writer: sqlite3.Connection
     readers: list[sqlite3.Connection]
     abandoned_count: int
+    check_place: Callable[[], None]
+    """Raises `StoreUnavailable` when the file is no longer at its path."""
 
 
 def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> Files:
@@ -46,6 +50,7 @@ def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> 
         lock = OwnerLock(path)
         try:
             make_file(path)
+            check_place = place_check(path)
             writer = connect_writer(path, busy_timeout_s=busy_timeout_s)
             opened.append(writer)
             migrate(writer)
@@ -61,4 +66,4 @@ def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> 
                 connection.close()
             lock.release()
             raise
-    return Files(lock, writer, opened[1:], abandoned_count)
+    return Files(lock, writer, opened[1:], abandoned_count, check_place)

@@ -103,7 +103,7 @@ class SqliteStore:
         store = cls(
             path,
             files.lock,
-            Writer(files.writer),
+            Writer(files.writer, check_place=files.check_place),
             Readers(files.readers),
             options,
         )

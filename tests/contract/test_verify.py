@@ -78,6 +78,8 @@ async def test_a_sound_database_passes_open_and_closed(store: SqliteStore, tmp_p
         ("position", "branch 2", "UPDATE branch SET fork_position = 77 WHERE id = 2"),
         ("outbox", "e20", "DELETE FROM outbox WHERE seq = 20"),
         ("passage", "e1", "UPDATE indexed SET spans = '[[0,999]]' WHERE seq = 1"),
+        ("passage", "e1", "UPDATE indexed SET spans = 'no json' WHERE seq = 1"),
+        ("passage", "e1", "UPDATE indexed SET spans = '[[0]]' WHERE seq = 1"),
         ("vector", "e1", "UPDATE indexed SET vectors = x'00' WHERE seq = 1"),
         ("reference", "outbox row 99", "INSERT INTO outbox (seq, thread_no) VALUES (99, 1)"),
         ("reference", "thread", "UPDATE thread SET head_position = 88 WHERE no = 1"),

@@ -199,3 +199,27 @@ async def test_more_waiting_calls_than_the_bound_are_told_busy(tmp_path: Path) -
     await asyncio.gather(*calls, return_exceptions=True)
     await store.set_meta("k", "w")
     await store.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets nobody take an open file away")
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["deleted", "replaced"])
+async def test_a_file_taken_away_while_it_is_open_is_said_before_anything_is_lost(
+    tmp_path: Path, is_replaced: bool
+) -> None:
+    """DESIGN 1.5: what went into a file without a name would be gone with the process."""
+    path = tmp_path / "library.db"
+    store = await SqliteStore.open(path)
+    client = Client(store)
+    await client.record([U1])
+    away = tmp_path / "away.db"
+    path.rename(away)
+    if is_replaced:
+        path.write_bytes(away.read_bytes())
+
+    with pytest.raises(StoreUnavailable) as caught:
+        await client.record([U1, ("assistant", "a"), ("user", "two")])
+
+    assert caught.value.reason == "replaced"
+    away.replace(path)
+    await client.record([U1, ("assistant", "a"), ("user", "two")])
+    await store.close()
