@@ -30,6 +30,9 @@ from library.records import Scope
 DEFAULT_COLLECTION = "default"
 KEY_PREFIX = "loc-"
 KEY_BYTES = 32
+_BARE_KEY_HEADERS = ("x-api-key", "api-key")
+AUTHORIZATION = frozenset({"authorization", *_BARE_KEY_HEADERS})
+"""Where a request may carry a key."""
 CHECK_EVERY_S = 0.25
 """How long a revoked key may still be good."""
 SCOPES: tuple[Scope, ...] = ("thread", "project")
@@ -249,8 +252,8 @@ def _stamp(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def presented_key(headers: Mapping[str, str]) -> str | None:
-    """Return the key a request brings, in either of the usual headers."""
+    """Return the key a request brings, in any of the usual headers."""
     scheme, _, credentials = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and credentials:
         return credentials.strip()
-    return headers.get("x-api-key") or headers.get("api-key") or None
+    return next(filter(None, map(headers.get, _BARE_KEY_HEADERS)), None)

@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.auth import Principal
+from gateway.auth import AUTHORIZATION, Principal
 from gateway.settings import ServedModel, Settings
 from gateway.upstream.protocol import Upstream
-
-AUTHORIZATION = frozenset({"authorization", "x-api-key", "api-key"})
-"""Where a request may carry a key."""
 
 
 @dataclass(frozen=True, slots=True)

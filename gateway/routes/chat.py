@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from gateway.auth import Principal
+from gateway.auth import AUTHORIZATION, Principal
 from gateway.body import decoded, read_body
 from gateway.core import Gateway
 from gateway.identity import SESSION_CHARS_MAX, session_of
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.relay import Turn
-from gateway.routing import AUTHORIZATION, Routing, Target
+from gateway.routing import Routing, Target
 from gateway.settings import Settings
 from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire import chat_completions

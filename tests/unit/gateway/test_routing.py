@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.auth import LOCAL, Principal
-from gateway.routing import AUTHORIZATION, Routing, places
+from gateway.auth import AUTHORIZATION, LOCAL, Principal
+from gateway.routing import Routing, places
 from gateway.settings import ModelSettings, Settings, UpstreamSettings
 from tests.unit.gateway.peers import Upstream
 
