@@ -129,7 +129,6 @@ class _Outgoing:
                 self._scope, self._routing, self._target.upstream, self._principal, is_decoded=True
             ),
             body=self._outgoing_body(prepared),
-            is_stream=self._request.is_stream,
         )
 
     def _outgoing_body(self, prepared: PreparedTurn) -> bytes:

@@ -61,7 +61,7 @@ async def _listed(
 ) -> list[dict[str, Any]]:
     """Return one upstream's models; nothing when it cannot say."""
     headers = upstream_headers(scope, routing, upstream, principal, is_decoded=True)
-    request = UpstreamRequest("GET", "/models", headers, b"", is_stream=False)
+    request = UpstreamRequest("GET", "/models", headers, b"")
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):
             reply = await upstream.open(request)

@@ -66,7 +66,6 @@ async def passed(
         path=with_query(path, scope),
         headers=headers,
         body=b"" if is_upload else await body.whole(),
-        is_stream=True,
         upload=body.pieces() if is_upload else None,
     )
 

@@ -287,7 +287,6 @@ def offline_app(*, window_tokens: int | None = None) -> Starlette:
                 path=request.url.path.removeprefix("/v1"),
                 headers=dict(request.headers),
                 body=await request.body(),
-                is_stream=False,
             )
         )
         response = StreamingResponse(reply.chunks(), status_code=reply.status)

@@ -19,7 +19,6 @@ class UpstreamRequest:
     headers: Mapping[str, str]
     """End-to-end headers only; authorization already decided."""
     body: bytes
-    is_stream: bool
     upload: AsyncIterable[bytes] | None = None
     """Sent in place of `body`, once: such a request is never tried again."""
 

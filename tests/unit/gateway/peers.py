@@ -195,7 +195,7 @@ class Stage:
             ),
             upstream=upstream,
             is_stream=is_stream,
-            outgoing=lambda _: UpstreamRequest("POST", "/chat/completions", {}, b"{}", is_stream),
+            outgoing=lambda _: UpstreamRequest("POST", "/chat/completions", {}, b"{}"),
             message_of=message_of,
         )
 

@@ -31,7 +31,7 @@ async def upstream(server: StubUpstream) -> AsyncIterator[DirectUpstream]:
 
 
 def asked(path: str = PATH, **headers: str) -> UpstreamRequest:
-    return UpstreamRequest("POST", path, headers, BODY, is_stream=False)
+    return UpstreamRequest("POST", path, headers, BODY)
 
 
 async def read(reply: UpstreamReply) -> bytes:
@@ -63,7 +63,7 @@ async def test_a_large_body_arrives_whole_with_its_length(
     body = b'{"messages": [], "x": "' + b"y" * 3_000_000 + b'"}'
     server.budget_tokens = None
     server.script(said("ok"))
-    await read(await upstream.open(UpstreamRequest("POST", PATH, {}, body, is_stream=False)))
+    await read(await upstream.open(UpstreamRequest("POST", PATH, {}, body)))
     assert server.last.body == body
     assert server.last.header("content-length") == str(len(body))
 
@@ -174,7 +174,7 @@ async def test_an_upload_is_never_sent_twice(
         yield BODY[10:]
 
     server.script(error(503, {"error": "busy"}))
-    request = UpstreamRequest("POST", PATH, {}, b"", is_stream=True, upload=pieces())
+    request = UpstreamRequest("POST", PATH, {}, b"", upload=pieces())
     reply = await upstream.open(request)
     assert reply.status == 503
     assert [seen.body for seen in server.chats] == [BODY]

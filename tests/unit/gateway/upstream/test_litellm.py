@@ -50,7 +50,7 @@ def mocked(reply: str, model: str = "anthropic/claude-3-5-haiku-20241022") -> Li
 def asked(**fields: Any) -> UpstreamRequest:
     body = {"model": "whatever", "messages": MESSAGES} | fields
     headers = {"authorization": "Bearer sk-client"}
-    return UpstreamRequest("POST", PATH, headers, json.dumps(body).encode(), is_stream=False)
+    return UpstreamRequest("POST", PATH, headers, json.dumps(body).encode())
 
 
 async def read(reply: UpstreamReply) -> bytes:
@@ -193,10 +193,10 @@ async def test_a_provider_that_is_not_there_is_refused() -> None:
 
 async def test_only_chat_completions_and_the_list_of_models_are_served() -> None:
     upstream = mocked("x")
-    listed = await upstream.open(UpstreamRequest("GET", "/models", {}, b"", is_stream=False))
+    listed = await upstream.open(UpstreamRequest("GET", "/models", {}, b""))
     assert b"claude-3-5-haiku" in await read(listed)
     with pytest.raises(UpstreamFailed, match="chat completions only") as failed:
-        await upstream.open(UpstreamRequest("POST", "/embeddings", {}, b"{}", is_stream=False))
+        await upstream.open(UpstreamRequest("POST", "/embeddings", {}, b"{}"))
     assert failed.value.status == 404
 
 

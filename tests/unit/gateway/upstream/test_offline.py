@@ -26,7 +26,7 @@ async def sent(
 ) -> tuple[int, bytes]:
     upstream: Upstream = OfflineUpstream(counters=COUNTERS, **options)
     body = orjson.dumps(fields)
-    reply = await upstream.open(UpstreamRequest(method, path, {}, body, is_stream=False))
+    reply = await upstream.open(UpstreamRequest(method, path, {}, body))
     return reply.status, b"".join([chunk async for chunk in reply.chunks()])
 
 
