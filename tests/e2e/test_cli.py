@@ -200,6 +200,25 @@ def test_followed_reports_go_on_until_ctrl_c(own: GatewayProcess) -> None:
     assert (code, err) == (130, "")
 
 
+def test_followed_reports_wait_for_the_gateway_and_leave_it_the_database(
+    own: GatewayProcess,
+) -> None:
+    running = process("reports", "--follow", "--json", "--db", str(own.db))
+    assert running.stdout is not None
+    assert running.stderr is not None
+    for _ in range(2):
+        running.stdout.readline()
+    own.stop()
+    assert running.stderr.readline() == "no gateway runs on this database; waiting for one\n"
+    again = GatewayProcess(db=own.db, upstream="offline")
+    client = Client(again.url)
+    turn = client.chat([user("a third turn")], session="one").turn_id
+    client.close()
+    assert json.loads(running.stdout.readline())["turn_id"] == turn
+    assert ended(running, signal.SIGINT)[0] == 130
+    assert again.stop() == 0
+
+
 def test_status_tells_what_is_recorded_and_owed(read: GatewayProcess) -> None:
     found = parsed(read, "status")
     assert found["recorded_seq"] == found["indexed_seq"] == 4
