@@ -10,6 +10,7 @@ decoded when they come anyway, because what is relayed must also be read.
 """
 
 import io
+import os
 from collections.abc import AsyncGenerator, AsyncIterable
 
 import aiohttp
@@ -54,6 +55,15 @@ def open_pool(patience: Patience) -> Pool:
     )
 
 
+def _reason(error: Exception) -> str:
+    """Return why there is no connection; aiohttp's own words speak of SSL where there is none."""
+    if not isinstance(error, aiohttp.ClientConnectorError) or not error.errno:
+        return str(error)
+    # Name look-ups have numbers of their own, below zero, and the words for them.
+    why = os.strerror(error.errno) if error.errno > 0 else error.strerror
+    return f"no connection to {error.host}:{error.port} ({why})"
+
+
 class DirectUpstream:
     """One OpenAI-compatible server."""
 
@@ -93,7 +103,7 @@ class DirectUpstream:
             ) from error
         except (aiohttp.ClientConnectionError, ConnectionError) as error:
             # A pooled connection that the server closed meanwhile looks like this too.
-            raise UpstreamFailed("refused", f"{self.name} refused: {error}") from error
+            raise UpstreamFailed("refused", f"{self.name} refused: {_reason(error)}") from error
         except (aiohttp.ClientError, ValueError) as error:
             raise UpstreamFailed("broken", f"{self.name} cannot be asked: {error}") from error
         connection = response.connection

@@ -104,7 +104,7 @@ class OfflineUpstream:
             return _json_reply(HTTPStatus.OK, _MODEL_CARD)
         raise _Refused(
             HTTPStatus.NOT_FOUND,
-            f"Invalid URL ({request.method} {path})",
+            f"Invalid URL ({request.method} /v1{path}): the offline upstream has chat only",
             code="not_found",
             param=None,
         )

@@ -185,7 +185,9 @@ async def test_nobody_listening_is_refused_and_says_where() -> None:
     async with open_pool(PATIENCE) as pool:
         patience = Patience(1.0, 0.5, 0.3, retries=0)
         nowhere = DirectUpstream("n", url="http://127.0.0.1:1/v1", pool=pool, patience=patience)
-        with pytest.raises(UpstreamFailed, match="n refused") as failed:
+        with pytest.raises(
+            UpstreamFailed, match=r"n refused: no connection to 127.0.0.1:1 \(Connection refused\)"
+        ) as failed:
             await nowhere.open(asked())
         assert (failed.value.kind, failed.value.status) == ("refused", 502)
         problem = await nowhere.probe()

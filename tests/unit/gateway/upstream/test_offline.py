@@ -128,6 +128,7 @@ async def test_it_lists_its_model_and_knows_no_other_path() -> None:
     for method, path in (("POST", "/embeddings"), ("GET", "/chat/completions"), ("GET", "/")):
         status, body = await sent(None, path=path, method=method)
         assert (status, orjson.loads(body)["error"]["code"]) == (404, "not_found")
+        assert f"({method} /v1{path.rstrip('/')})" in orjson.loads(body)["error"]["message"]
 
 
 async def test_it_counts_and_is_always_there() -> None:
