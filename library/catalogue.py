@@ -92,11 +92,14 @@ class Catalogue:
             self.is_whole = True
 
     async def add(self, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> None:
-        """Index events in place of what the index has of them, durably; hold `writing`."""
+        """Index events in place of what the index has of them, to be committed; hold `writing`."""
         assert self.writing.locked()
-        lexical = self.lexical
-        await _add(lexical, batch)
-        await _finished(lexical.commit)
+        await _add(self.lexical, batch)
+
+    async def commit(self) -> None:
+        """Make what was added durable and findable; hold `writing`."""
+        assert self.writing.locked()
+        await _finished(self.lexical.commit)
 
     async def rest(self) -> None:
         """Give the writer's memory back."""
@@ -195,12 +198,12 @@ async def _finished(work: Callable[[], None]) -> None:
 
 def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
     """Return what the index holds of an event, a document for each passage."""
-    key = words(key_of(event))
+    _, key_words = _key(event)
     role = role_number(event.role)
     at_s = int(event.occurred_at.timestamp())
     documents = []
     for passage in passages:
-        own = words(event.text[passage.start : passage.stop])
+        own = " ".join(words(event.text[passage.start : passage.stop]))
         documents.append(
             Document(
                 seq=event.seq,
@@ -215,7 +218,7 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
                 role=role,
                 fingerprint=fingerprint(own),
                 collection_id=event.collection_id,
-                words=" ".join(key + own),
+                words=f"{key_words} {own}",
             )
         )
     return documents
@@ -223,9 +226,14 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
 
 def key_of(event: Event) -> str:
     """Return the "[date] speaker:" under which an event is indexed."""
+    key, _ = _key(event)
+    return key
+
+
+def _key(event: Event) -> tuple[str, str]:
     name = event.body.get("name")
     return key_prefix(
-        event.occurred_at, role=event.role, name=name if isinstance(name, str) else None
+        event.occurred_at.date(), role=event.role, name=name if isinstance(name, str) else None
     )
 
 

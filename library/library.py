@@ -153,7 +153,7 @@ class Library:
         if recorded.new_count or recorded.has_forked:
             self._search.paths.forget(recorded.thread_no)
             self._backlog.add(recorded)
-            self._indexer.wake()
+            self._indexer.wake(recorded.new_count)
         return recorded
 
     async def finish_turn(
@@ -178,7 +178,7 @@ class Library:
         if events:
             self._search.paths.forget(events[0].thread_no)
             self._backlog.add_events(events)
-            self._indexer.wake()
+            self._indexer.wake(len(events))
         return events
 
     # -- finding --------------------------------------------------------------------------------
