@@ -34,7 +34,7 @@ from library.library import Library, LibraryOptions
 from library.store.sqlite import SqliteStore
 
 DRAIN_TIMEOUT_S = 5.0
-"""For exchanges that were cut to commit what they had."""
+"""For exchanges that were cut at the end of the grace to commit what they had."""
 
 
 @dataclass(slots=True)

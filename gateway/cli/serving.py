@@ -10,9 +10,6 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-SETTLE_TIMEOUT_S = 5.0
-"""For exchanges that were cut at the end of the grace to commit what they had."""
-
 BACKLOG_CONNECTIONS = 2_048
 """uvicorn's own number: far above `max_inflight_requests`, so that the answer is a 429."""
 
@@ -62,8 +59,6 @@ async def _serve(
         with server.capture_signals():
             on_ready()  # From here on a connection waits in the backlog, and is not refused.
             await server.serve(sockets=[listener])
-        if cut := [*server.server_state.tasks]:
-            await asyncio.wait(cut, timeout=SETTLE_TIMEOUT_S)
 
 
 def run(
