@@ -5,6 +5,8 @@ import socket
 from pathlib import Path
 
 ASK_TIMEOUT_S = 0.5
+ANSWER_BYTES_MAX = 1_000_000
+"""Of whatever stands there; a gateway's own answer is a thousandth of it."""
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -59,7 +61,7 @@ def _is_gateway(host: str, port: int) -> bool:
     try:
         connection.request("GET", "/library/status")
         reply = connection.getresponse()
-        reply.read(1_000_000)
+        reply.read(ANSWER_BYTES_MAX)
         return any(name.lower().startswith("x-library-") for name in reply.headers)
     except (OSError, http.client.HTTPException):
         return False

@@ -13,6 +13,12 @@ from starlette.applications import Starlette
 BACKLOG_CONNECTIONS = 2_048
 """uvicorn's own number: far above `max_inflight_requests`, so that the answer is a 429."""
 
+KEEP_ALIVE_S = 75
+"""Longer than the clients' pools keep a connection, so that none uses one that was just closed."""
+
+BACKGROUND_GRACE_S = 1.0
+"""Who serves in the background has got its answers before it leaves."""
+
 
 class Server(uvicorn.Server):
     """uvicorn's server, which ends normally on a signal: stopping a gateway is no failure.
@@ -44,7 +50,7 @@ def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) ->
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=grace_s,  # type: ignore[arg-type]  # only awaited on
-            timeout_keep_alive=75,  # Longer than the clients' pools keep a connection.
+            timeout_keep_alive=KEEP_ALIVE_S,
         ),
         takes_signals=takes_signals,
     )
@@ -80,7 +86,7 @@ def run(
 async def background(app: Starlette, listener: socket.socket) -> AsyncIterator[str]:
     """Serve within the block, without taking signals; yield the origin, `http://host:port`."""
     host, port = listener.getsockname()[:2]
-    server = server_for(app, grace_s=1, takes_signals=False)
+    server = server_for(app, grace_s=BACKGROUND_GRACE_S, takes_signals=False)
     async with app.router.lifespan_context(app), asyncio.TaskGroup() as tasks:
         listener.listen(BACKLOG_CONNECTIONS)
         tasks.create_task(server.serve(sockets=[listener]))

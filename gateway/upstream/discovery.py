@@ -20,6 +20,8 @@ OFFLINE_MODEL = "offline"
 LOCAL_SERVERS = {"ollama": 11_434, "llama.cpp": 8_080}
 PROBE_TIMEOUT_S = 0.3
 """A local server lists its models in milliseconds; two silent ones must not delay the start."""
+LIST_BYTES_MAX = 1_000_000
+"""Thousands of models; more is no list of them, and is not kept in memory to find out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def served_model(port: int) -> str | None:
     try:
         connection.request("GET", "/v1/models")
         reply = connection.getresponse()
-        listed = json.loads(reply.read(1_000_000)) if reply.status == 200 else {}
+        listed = json.loads(reply.read(LIST_BYTES_MAX)) if reply.status == 200 else {}
         model = listed["data"][0]["id"]
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return None  # Whatever stands there, it is no such server.
