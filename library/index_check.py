@@ -19,10 +19,12 @@ KIND = "index"
 def index_check(db: Path) -> CheckIndex:
     """Return the check of the index beside `db` that `library.verify.verify` asks for."""
 
-    def check(indexed: Iterator[tuple[int, int]]) -> Break | None:
+    def check(indexed: Iterator[tuple[int, int]]) -> Break | str | None:
         folders = sorted(db.with_name(f"{db.name}.index").glob("lexical-*"))
-        if len(folders) != 1:
-            return Break(KIND, db.name, f"{len(folders)} index folders: it is built at next start")
+        if not folders:
+            return "there is no index yet: the next start builds it"
+        if len(folders) > 1:
+            return "the index is being renewed, and was not checked"
         (folder,) = folders
         if not is_sound(folder):
             return Break(KIND, folder.name, "a file has another checksum than it says")

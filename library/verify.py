@@ -58,8 +58,13 @@ class Verification:
     """What could not be checked, and why."""
 
 
-CheckIndex = Callable[[Iterator[tuple[int, int]]], Break | None]
-"""Checks a derived index against (seq, passage count) of every indexed event, in order of seq."""
+CheckIndex = Callable[[Iterator[tuple[int, int]]], Break | str | None]
+"""Checks a derived index against (seq, passage count) of every indexed event, in order of seq. A
+text says why there is none to check: it is made of the events, so nothing is broken."""
+
+
+class _NoIndex(Exception):
+    """The derived index is not there."""
 
 
 class _Broken(Exception):
@@ -96,6 +101,7 @@ class _Verifier:
         self._identify = identify
         self._check_index = check_index
         self._masked_count = 0
+        self._notes: list[str] = []
 
     def run(self) -> Verification:
         steps: list[tuple[str, Callable[[], int]]] = [
@@ -112,14 +118,18 @@ class _Verifier:
         for name, step in steps:
             try:
                 passed.append(Check(name, step()))
+            except _NoIndex as lack:
+                self._notes.append(str(lack))
             except _Broken as broken:
                 first_break = broken.found
                 break
             except sqlite3.DatabaseError as error:
                 first_break = Break("file", name, str(error))
                 break
-        notes = [f"{self._masked_count} messages are masked: their digests cannot be computed"]
-        return Verification(tuple(passed), first_break, tuple(notes if self._masked_count else ()))
+        if self._masked_count:
+            told = f"{self._masked_count} messages are masked: their digests cannot be computed"
+            self._notes.append(told)
+        return Verification(tuple(passed), first_break, tuple(self._notes))
 
     def _rows(self, name: str) -> Iterator[tuple[Any, ...]]:
         return iter(self._connection.execute(SQL[name]))
@@ -216,6 +226,8 @@ class _Verifier:
         found = self._check_index(
             (seq, len(_pairs(event_id(seq, None), spans))) for seq, spans in rows
         )
+        if isinstance(found, str):
+            raise _NoIndex(found)
         if found is not None:
             raise _Broken(found.kind, found.where, found.detail)
         return self._count("verify_indexed_count")

@@ -16,6 +16,7 @@ from gateway.cli.options import (
     json_option,
     loaded_settings,
 )
+from gateway.cli.tables import folded
 from gateway.wire.chat_completions import message_of
 from library.errors import LibraryError
 from library.index_check import index_check
@@ -44,12 +45,13 @@ def verify(context: click.Context, /, db: str | None, config: str | None, is_jso
         click.echo(json.dumps(asdict(found), indent=2))
     elif found.first_break is None:
         counted = ", ".join(f"{check.name} {check.count:,}" for check in found.checks)
-        click.echo(f"OK: {counted}")
+        click.echo("\n".join(folded("OK: ", counted)))
     else:
         broken = found.first_break
-        click.echo(f"BROKEN: {broken.kind}, {broken.where}: {broken.detail}")
+        told = f"{broken.kind}, {broken.where}: {broken.detail}"
+        click.echo("\n".join(folded("BROKEN: ", told)))
     for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo("\n".join(folded("note: ", note)), err=True)
     context.exit(1 if found.first_break else 0)
 
 

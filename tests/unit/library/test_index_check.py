@@ -2,6 +2,7 @@ import asyncio
 from pathlib import Path
 
 from library.index_check import index_check
+from library.verify import Break
 from tests.unit.library.teller import Teller, opened
 
 
@@ -29,17 +30,19 @@ async def test_what_an_index_lacks_or_what_is_damaged_is_named(tmp_path: Path) -
     expected = await indexed(tmp_path / "a.db")
     check = index_check(tmp_path / "a.db")
     lacking = await asyncio.to_thread(check, iter([*expected, (9, 2)]))
-    assert lacking is not None
+    assert isinstance(lacking, Break)
     assert (lacking.kind, lacking.where) == ("index", "event 9")
     (folder,) = (tmp_path / "a.db.index").iterdir()
     file = next(folder.glob("*.idx"))
     file.write_bytes(file.read_bytes()[:-1])
     damaged = await asyncio.to_thread(check, iter(expected))
-    assert damaged is not None
+    assert isinstance(damaged, Break)
     assert damaged.where == folder.name
 
 
-def test_a_missing_index_is_said(tmp_path: Path) -> None:
-    missing = index_check(tmp_path / "a.db")(iter([]))
-    assert missing is not None
-    assert "0 index folders" in missing.detail
+def test_a_missing_index_is_said_and_is_no_break(tmp_path: Path) -> None:
+    check = index_check(tmp_path / "a.db")
+    assert check(iter([])) == "there is no index yet: the next start builds it"
+    for name in ("lexical-1-a", "lexical-1-b"):
+        (tmp_path / "a.db.index" / name).mkdir(parents=True)
+    assert check(iter([])) == "the index is being renewed, and was not checked"
