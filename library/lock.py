@@ -65,7 +65,7 @@ class OwnerLock:
 
         Raises:
             StoreOwned: another process, or another store of this one, holds it.
-            UnsuitableFileSystem: the lock file is a symlink.
+            UnsuitableFileSystem: the lock file is a symlink, or cannot be made.
 
         """
         if _lock_path(database).is_symlink():
@@ -77,6 +77,10 @@ class OwnerLock:
         try:
             self._lock.acquire(timeout=LOCK_WAIT_S)
         except Timeout:
+            if not _lock_path(database).exists():
+                # Where no file can be made (/proc, say), it looks to filelock as if it had gone.
+                reason = "no lock file can be made beside it"
+                raise UnsuitableFileSystem(path=str(database), reason=reason) from None
             holder = _read_note(database)
             raise StoreOwned(path=str(database), owner=str(holder or "another process")) from None
         self.owner = Owner(

@@ -77,6 +77,12 @@ def test_a_lock_file_that_is_a_symlink_is_refused(database: Path, tmp_path: Path
         OwnerLock(database)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder in which nobody can make a file")
+def test_a_folder_without_room_for_a_lock_is_not_called_somebody_elses() -> None:
+    with pytest.raises(UnsuitableFileSystem, match="no lock file can be made"):
+        OwnerLock(Path("/proc/library.db"))
+
+
 @pytest.mark.parametrize("note", ["", "{}", "[1]", '{"pid": 1, "started_at": "no", "token": 2}'])
 def test_a_note_that_says_nothing_is_no_owner(database: Path, note: str) -> None:
     (database.parent / "library.db.owner").write_text(note, encoding="utf-8")
