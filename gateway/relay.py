@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from starlette.types import Message as SentMessage
 from starlette.types import Receive, Send
 
 from gateway.errors import answer, error_event
@@ -37,6 +38,9 @@ from library.records import TurnState
 
 AFTER_DONE_S = 0.1
 """How long what follows `[DONE]` may take; it comes in the same packet, or not at all."""
+SEND_TIMEOUT_S = 60.0
+"""A client that reads nothing for so long, with 64 KiB waiting for it, holds an upstream and a
+place for nothing; a laptop that sleeps loses its connections sooner."""
 KEEP_ALIVE = b": keep-alive\n\n"
 Headers = list[tuple[bytes, bytes]]
 
@@ -376,19 +380,28 @@ class _Run:
         await self._send_body(gap + error_event(self._error), is_last=True)
 
     async def _send_head(self, status: int, headers: Headers) -> None:
-        await self._send(
+        await self._put(
             {
                 "type": "http.response.start",
                 "status": status,
                 "headers": [*headers, *self._headers],
             }
         )
-        self._sent_at_s = self._clock()
 
     async def _send_body(self, body: bytes, *, is_last: bool = False) -> None:
         if body or is_last:
-            await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
-            self._sent_at_s = self._clock()
+            await self._put({"type": "http.response.body", "body": body, "more_body": not is_last})
+
+    async def _put(self, message: SentMessage) -> None:
+        """Send, unless the client has stopped reading: that is as if it had gone."""
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._send(message)
+        except TimeoutError:
+            if self._is_talking:
+                self._interruption = Event.CLIENT_GONE
+                raise asyncio.CancelledError from None
+        self._sent_at_s = self._clock()
 
 
 _DOERS: dict[Command, Callable[[_Run], Awaitable[Event | None]]] = {

@@ -8,6 +8,7 @@ Source: OpenAI API reference, "Create chat completion"; `function_call` and role
 its deprecated first form, which local front ends still send.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,6 +96,9 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
         param = "messages" if body.lstrip().startswith(b"{") else None
         raise MalformedRequest(f"not a chat completions request: {error}", param=param) from error
     except (msgspec.DecodeError, orjson.JSONDecodeError, UnicodeDecodeError) as error:
+        mended = _without_half_characters(body)
+        if mended != body:
+            return decode(mended, seen)
         raise MalformedRequest(f"the body is not valid JSON: {error}") from error
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
@@ -143,6 +147,21 @@ def _loaded(index: int, data: bytes) -> Any:
         except orjson.JSONEncodeError as error:
             raise MalformedTranscript(index, "is nested too deeply") from error
     return loaded
+
+
+_ESCAPES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # As they must be.
+    rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+def _without_half_characters(data: bytes) -> bytes:
+    """Return JSON with U+FFFD for halves of characters beyond the first 65,536.
+
+    JavaScript's `slice` leaves them where it cuts an emoji in a tool's output. Refused, such a
+    message would keep its thread from ever going on (CASES A9).
+    """
+    return _ESCAPES.sub(lambda found: rb"\ufffd" if found["half"] else found[0], data)
 
 
 def encode(

@@ -273,3 +273,20 @@ def test_a_part_with_media_is_priced_as_that_whatever_words_it_has(part: dict[st
     (message,) = decode(body({"role": "user", "content": [part]})).messages
 
     assert message.images or message.opaque
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"cut \ud83d", "cut \ufffd"),
+        (r"\ude00 cut", "\ufffd cut"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\\ud83d \ud83d", "\\ud83d \ufffd"),
+    ],
+)
+def test_half_a_character_never_keeps_a_thread_from_going_on(written: str, read: str) -> None:
+    """CASES A9: what JavaScript leaves of an emoji that it cut."""
+    data = body({"role": "user", "content": "WORDS"}).replace(b"WORDS", written.encode())
+    [message] = decode(data).messages
+    assert message.text == read
