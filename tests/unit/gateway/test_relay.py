@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway import relay
 from gateway.relay import KEEP_ALIVE
 from gateway.upstream.protocol import UpstreamFailed
 from governor.errors import BudgetTooSmall
@@ -353,3 +354,24 @@ async def test_drain_waits_for_exchanges_that_are_still_committing() -> None:
     await draining
     assert stage.ended
     await running
+
+
+async def test_a_client_that_stops_reading_is_let_go_and_what_came_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CASES D6 (litellm#37140): it would hold an upstream, a place and buffers without end."""
+    monkeypatch.setattr(relay, "SEND_TIMEOUT_S", 0.01)
+    stage = Stage(Upstream(HEL, LO))
+    never = asyncio.Event()
+
+    async def send(message: Any) -> None:
+        stage.client.sent.append(message)
+        if b"lo" in message.get("body", b""):
+            await never.wait()
+
+    async with asyncio.timeout(5):
+        await stage.relay.run(stage.turn, stage.client.receive, send)
+    assert stage.upstream.is_closed
+    outcome = stage.books.outcome
+    assert (outcome.state, outcome.is_partial) == (TurnState.ABANDONED, True)
+    assert [reply.text for reply in outcome.replies] == ["Hello"]
