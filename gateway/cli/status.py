@@ -1,7 +1,7 @@
 """`library-of-context status`: what the library holds, and what it still owes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -22,10 +22,10 @@ def status(db: str | None, config: str | None, is_json: bool) -> None:
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
-    print_table(("what", "value"), _rows(found))
+    print_table(("what", "how it is"), rows(found))
     if stuck := found.get("quarantined"):
         click.echo()
-        columns = ("event", "attempts", "error")
+        columns = ("set aside", "attempts", "error")
         print_table(
             columns,
             [
@@ -36,12 +36,27 @@ def status(db: str | None, config: str | None, is_json: bool) -> None:
         )
 
 
-def _rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield every value; of a list, how many there are."""
-    for name, value in found.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{inner}", text) for inner, text in _rows(value))
-        elif isinstance(value, list):
-            yield name, str(len(value))
-        else:
-            yield name, "-" if value is None else str(value)
+def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the status in words."""
+    index = found.get("index") or {}
+    since = str(found.get("oldest_pending_at") or "")[:19].replace("T", " ")
+    size = f"{index.get('passages', 0):,} passages, {_size(index.get('size_bytes', 0))}"
+    vectors_bytes = found.get("vectors_bytes") or 0
+    return [
+        ("recorded", f"up to number {found.get('recorded_seq', 0):,}"),
+        ("indexed", f"up to number {found.get('indexed_seq', 0):,}"),
+        (
+            "to be indexed",
+            f"{found.get('pending_count', 0):,} messages"
+            + (f", the oldest since {since}" if since else ""),
+        ),
+        ("set aside", f"{len(found.get('quarantined') or ()):,} messages that failed repeatedly"),
+        ("index", size if index.get("is_whole") else index.get("error") or f"being built: {size}"),
+        ("vectors", f"{_size(vectors_bytes)} in memory" if vectors_bytes else "none in memory"),
+        ("embedder", "down: recall is by words" if found.get("is_embedder_down") else "in order"),
+        ("writing", found.get("write_problem") or "in order"),
+    ]
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"

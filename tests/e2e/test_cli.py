@@ -222,7 +222,7 @@ def test_followed_reports_wait_for_the_gateway_and_leave_it_the_database(
 def test_status_tells_what_is_recorded_and_owed(read: GatewayProcess) -> None:
     found = parsed(read, "status")
     assert found["recorded_seq"] == found["indexed_seq"] == 4
-    assert re.search(r"recorded_seq +4", read.cli("status").stdout)
+    assert re.search(r"recorded +up to number 4", read.cli("status").stdout)
 
 
 def test_tables_fit_80_columns_and_hold_no_colour_when_piped(own: GatewayProcess) -> None:
