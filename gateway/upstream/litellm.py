@@ -10,6 +10,7 @@ Source: litellm 1.110.2, measured; PACKAGES.md lists what it does otherwise.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -46,6 +47,9 @@ def load() -> Any:
     """Import litellm, all off that it would do on its own. It takes seconds: in a thread."""
     os.environ.update(_SWITCHES)
     import litellm  # noqa: TID251 - the one place
+
+    # It tells of every call, between the turns that we log ourselves.
+    logging.getLogger("LiteLLM").setLevel(logging.WARNING)
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
