@@ -170,7 +170,8 @@ class Indexer:
             self._batch_size = max(SMALLEST_BATCH, self._batch_size // 2)
         elif elapsed_s < FAST_BATCH_S and is_full:
             self._batch_size = min(LARGEST_BATCH, self._batch_size * 2)
-        return not is_full
+        is_retry = bool(claims) and claims[0].attempt > 1  # They come a few at a time.
+        return not is_full and not is_retry
 
     async def _claimed(self) -> list[Claim]:
         self._arrived_count = 0

@@ -177,7 +177,10 @@ class Store(Protocol):
 
     # -- outbox --------------------------------------------------------------------------------
     async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
-        """Lease due work, oldest first; one claim has one holder at a time."""
+        """Lease due work, oldest first; one claim has one holder at a time.
+
+        Work that was tried before comes in smaller company, at last alone.
+        """
 
     async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:
         """Store passages and vectors, and drop the work done; return how many claims still held.

@@ -5,6 +5,7 @@ Where a client's transcript belongs is in test_reconciliation.py.
 
 import asyncio
 import sqlite3
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -410,6 +411,26 @@ class TestOutbox:
         assert await store.claim(owner="a", limit=9, lease_s=60, now=NOW) == []
         [again] = await store.claim(owner="a", limit=9, lease_s=60, now=retry_at)
         assert again.attempt == 2
+
+    async def test_what_kills_its_process_soon_stands_alone(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """Issue 2, crash test: a batch in hand is not given up with the one event in it."""
+        await client.record([message("user", f"event {number}") for number in range(100)])
+        poison, now, deaths, tries = 60, NOW, 0, Counter[int]()
+        while claims := await store.claim(owner="a", limit=64, lease_s=1, now=now):
+            now += timedelta(seconds=2)
+            tries.update(claim.seq for claim in claims)
+            if poison not in {claim.seq for claim in claims}:
+                await store.settle(claims, [indexed(claim.seq) for claim in claims])
+                continue
+            deaths += 1
+            if deaths == 6:
+                await store.fail(claims[0], error="deadly", retry_at=now, quarantine=True)
+        assert (deaths, tries.pop(poison)) == (6, 6)
+        assert max(tries.values()) <= 4
+        marks = await store.watermarks()
+        assert (marks.pending_count, [one.seq for one in marks.quarantined]) == (0, [poison])
 
     async def test_quarantined_work_is_listed_blocks_nothing_and_is_retried_on_demand(
         self, store: SqliteStore, client: Client

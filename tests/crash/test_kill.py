@@ -155,6 +155,7 @@ def test_no_kill_loses_doubles_or_damages_anything(
         last = GatewayProcess(db=db, upstream=upstream.url, settings=SETTINGS)
         run_round(chatters, last, traffic_s=None)
         last.wait_indexed()
+        assert last.status()["quarantined"] == []
         check_file(db, chatters)
         assert last.cli("verify").stdout.startswith("OK")
         compare_with_undisturbed(chatters, last, upstream, tmp_path)
