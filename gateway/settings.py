@@ -195,7 +195,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float, Meta(ge=0, le=1, description="Records that score below this are not recalled.")
     ] = 0.25
     mask_secrets: Annotated[
-        bool, Meta(description="Mask what looks like a key or password before it is stored.")
+        bool,
+        Meta(
+            description="Before it is stored, mask what has the form of a key or token, and "
+            "passwords in URLs; another password looks like any word, and stays."
+        ),
     ] = False
     keys_file: Annotated[
         str,

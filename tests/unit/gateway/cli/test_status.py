@@ -1,8 +1,10 @@
 """gateway/cli/status.py: a status is told in words, whatever it lacks."""
 
+from typing import Any
+
 from gateway.cli.status import rows
 
-FOUND = {
+FOUND: dict[str, Any] = {
     "write_problem": None,
     "recorded_seq": 1_204,
     "indexed_seq": 1_200,
