@@ -161,6 +161,7 @@ class Governor:
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
             report.degraded.append(request.counter.degraded)
+            report.is_exact = False
         watch.lap("count")
         state = loaded(recorded.prompt_state) if recorded is not None else None
         budget = report.budget_tokens = allowed_tokens(

@@ -183,3 +183,18 @@ async def test_other_methods_are_404_and_nothing_is_sent(
         assert answer.status == 404
         assert json.loads(await answer.read())["error"]["code"] == "not_found"
     assert server.requests == []
+
+
+async def test_a_count_is_not_called_exact_while_the_upstream_does_not_count(
+    tmp_path: Path, server: StubUpstream
+) -> None:
+    models = {"*": ModelSettings(tokenizer="upstream")}
+    server.reset()
+    server.script(Answer((), status=500), path="/tokenize")
+    async with served(tmp_path, upstream=server.url, models=models) as client:
+        async with client.post("/v1/chat/completions", json=chat("hello")) as answer:
+            turn = answer.headers["x-library-turn"]
+        async with client.get(f"/library/turns/{turn}") as answer:
+            report = await answer.json()
+    assert report["degraded"] == ["tokenizer: the upstream did not count, a bound is used"]
+    assert report["is_exact"] is False
