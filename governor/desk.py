@@ -94,12 +94,11 @@ def rendered(laid: Laid, thread_no: int) -> str:
 
 def record_of(event: Event, entry: DeskEntry | None, thread_no: int) -> Record:
     """Return an event, or the part of it that `entry` names, as a record to lay out."""
-    name = event.body.get("name")
     is_here = event.thread_no == thread_no
     return Record(
         id=event.id,
         at=event.occurred_at,
-        who=f"{event.role} {name}" if isinstance(name, str) and name else event.role,
+        who=f"{event.role} {event.name}" if event.name else event.role,
         thread="this" if is_here else event.session_id or event.thread_id,
         text=event.text if entry is None else event.text[entry.start : entry.stop],
         part="" if entry is None else entry.part,

@@ -231,10 +231,7 @@ def key_of(event: Event) -> str:
 
 
 def _key(event: Event) -> tuple[str, str]:
-    name = event.body.get("name")
-    return key_prefix(
-        event.occurred_at.date(), role=event.role, name=name if isinstance(name, str) else None
-    )
+    return key_prefix(event.occurred_at.date(), role=event.role, name=event.name)
 
 
 def role_number(role: str) -> int:

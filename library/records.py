@@ -1,4 +1,4 @@
-"""The nouns of the library: what is stored, found and counted. Pure: plain data, no behaviour.
+"""The nouns of the library: what is stored, found and counted. Pure: plain data.
 
 A thread is a tree of events. A *branch* is a run of events in that tree; a branch that was forked
 off another shares that one's events up to a position. So the way from the first message to any
@@ -136,6 +136,12 @@ class Event:
     recorded_at: datetime
     turn_id: str | None
     is_partial: bool
+
+    @property
+    def name(self) -> str | None:
+        """What its speaker is called beside the role; None: nothing."""
+        name = self.body.get("name")
+        return name if isinstance(name, str) and name else None
 
 
 @dataclass(frozen=True, slots=True)
