@@ -149,8 +149,9 @@ def _http(origin: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=origin, timeout=ANSWER_TIMEOUT_S, trust_env=False)
 
 
-async def talk(folder: Path) -> tuple[list[Turn], dict[str, Any]]:
-    """Hold the conversation on both ways; return its turns and the last swap report."""
+async def talk(folder: Path) -> tuple[list[Turn], list[str]]:
+    """Hold the conversation on both ways; return its turns and the lines of the last swap
+    report."""
     turns: list[Turn] = []
     async with running(folder) as (straight, through, gateway):
         for number, (text, wanted) in enumerate(script(), 1):
@@ -163,7 +164,8 @@ async def talk(folder: Path) -> tuple[list[Turn], dict[str, Any]]:
         path = f"/library/threads/{report['thread_id']}/events"
         events = (await gateway.get(path, params={"limit": 1_000})).json()["events"]
     names = {event["id"]: f"message {event['position']}" for event in events}
-    return turns, timeless(turns[-1], names)
+    texts = {names[event["id"]]: event["text"] for event in events}
+    return turns, swap_report.lines(timeless(turns[-1], names), texts)
 
 
 def timeless(turn: Turn, names: dict[str, str]) -> dict[str, Any]:
@@ -187,7 +189,7 @@ def demo() -> None:
     # A terminated demo cleans up as an interrupted one does.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     with tempfile.TemporaryDirectory(prefix="library-of-context-demo-") as folder:
-        turns, report = asyncio.run(talk(Path(folder)))
+        turns, last_report = asyncio.run(talk(Path(folder)))
     if sys.stderr.isatty():
         click.echo("\r", nl=False, err=True)
     print_table(
@@ -207,4 +209,4 @@ def demo() -> None:
     )
     click.echo(f"\nA model of {WINDOW_TOKENS:,} tokens, a budget of {BUDGET_TOKENS:,}.")
     click.echo("The last swap report:\n")
-    click.echo("\n".join(swap_report.lines(report)))
+    click.echo("\n".join(last_report))

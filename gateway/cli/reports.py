@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ import click
 from gateway.cli import swap_report
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import (
+    Problem,
     Unusable,
     config_option,
     db_option,
@@ -60,8 +62,12 @@ def reports(
     settings = loaded_settings(config=config, db=db).settings
 
     if turn:
-        report = ask(settings, lambda library: library.get(f"/turns/{segment(turn)}"))
-        _print(report, is_json=is_json)
+
+        async def one(library: LibraryClient) -> None:
+            report = await library.get(f"/turns/{segment(turn)}")
+            await _print(library, report, is_json=is_json)
+
+        ask(settings, one)
         return
     listing = _Listing(settings, thread=thread, limit=limit, is_json=is_json, follow=follow)
     if follow:
@@ -91,7 +97,7 @@ class _Listing:
             self._has_listed, self._is_told = True, False
             self._parameters["newest"] = COUNT_MAX  # From now on, whatever comes.
             for report in listed["turns"]:
-                _print(report, is_json=self._is_json)
+                await _print(library, report, is_json=self._is_json)
                 self._after = report["number"]
             if not self._follow or not _is_served(self._settings):
                 return
@@ -125,6 +131,12 @@ def _is_served(settings: Settings) -> bool:
     return owner is not None and owner.base_url is not None
 
 
-def _print(report: dict[str, Any], *, is_json: bool) -> None:
-    text = json.dumps(report) if is_json else "\n".join([*swap_report.lines(report), ""])
-    click.echo(text)
+async def _print(library: LibraryClient, report: dict[str, Any], *, is_json: bool) -> None:
+    if is_json:
+        click.echo(json.dumps(report))
+        return
+    texts = {}
+    for entry in report.get("swapped_in") or ():
+        with suppress(Problem):  # It was forgotten since.
+            texts[entry["id"]] = (await library.get(f"/events/{segment(entry['id'])}"))["text"]
+    click.echo("\n".join([*swap_report.lines(report, texts), ""]))

@@ -8,20 +8,24 @@ out, and what would have.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from gateway.cli.tables import folded
+from gateway.cli.tables import folded, one_line
 
 BAR_CELLS = 30
 LABEL_CELLS = 10
+TEXT_CELLS = 68
+"""The rest of a line."""
 WAIT = "first_byte"
 """The one step that is not the gateway's own time."""
 
 
-def lines(report: Mapping[str, Any]) -> list[str]:
-    """Return the report, a statement in a line or a few, the most asked-for first."""
+def lines(report: Mapping[str, Any], texts: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """Return the report, a statement in a line or a few, the most asked-for first; `texts` are
+    the words of events that came in, by id."""
     out = [*_head(report)]
-    for label, text in _statements(report):
+    for label, text in _statements(report, texts):
         if text:
             out += folded(f"  {label:<{LABEL_CELLS}}", text)
     return out
@@ -37,7 +41,7 @@ def _head(report: Mapping[str, Any]) -> Iterator[str]:
     yield " · ".join(part for part in known if part)
 
 
-def _statements(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _statements(report: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     is_refusal = _is_refused_observed(report)
     yield "error", "" if is_refusal else str(report.get("error") or "")
     yield "thread", _thread(report)
@@ -56,6 +60,7 @@ def _statements(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "client", _client(report)
     for entry in report.get("swapped_in") or ():
         yield "in", _entry(entry)
+        yield "", one_line(texts.get(str(entry.get("id")), ""), size=TEXT_CELLS)
     yield "out", ", ".join(report.get("swapped_out") or ())
     yield "kept", ", ".join(report.get("retained") or ())
     yield "pinned", ", ".join(report.get("pinned") or ())

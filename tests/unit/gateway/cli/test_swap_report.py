@@ -37,7 +37,7 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         state="done",
         degraded=["embedder"],
     )
-    assert lines(dataclasses.asdict(report)) == [
+    assert lines(dataclasses.asdict(report), {"e1": "the blue\nkey"}) == [
         "turn t1 · done",
         "  thread    th1 · matched by content",
         "  model     gpt-4o-mini · via openai · o200k (exact)",
@@ -45,6 +45,7 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         "            system 20, desk 1,900",
         "  client    41,000 tokens in 120 messages; 30 went out, 90 paged out",
         "  in        e1 · 40 tokens · score 0.83 · (lexical 0.60)",
+        "            the blue key",
         "  out       e2, e3",
         "  kept      e4",
         "  left out  e5 (pinned, but there is no room)",
