@@ -8,7 +8,6 @@ import os
 import sqlite3
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,24 +18,20 @@ from library.errors import StoreCorrupt, StoreOwned, StoreUnavailable, Unsuitabl
 from library.store.lanes import QUEUED_MAX
 from library.store.sqlite import SqliteStore
 from tests.contract.conversation import Client, Said, live_texts
+from tests.small_disk import small_disk
 
 U1: Said = ("user", "one")
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("a small disk is a tmpfs, which only root on Linux may mount")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", size_mb=1) as folder:
+        yield folder
 
 
-async def test_a_full_disk_is_said_and_what_was_committed_stays(small_disk: Path) -> None:
+async def test_a_full_disk_is_said_and_what_was_committed_stays(disk: Path) -> None:
     """Issue 2, durability; CASES C2 (letta#3151)."""
-    store = await SqliteStore.open(small_disk / "library.db")
+    store = await SqliteStore.open(disk / "library.db")
     client = Client(store)
     kept = 0
     with pytest.raises(StoreUnavailable) as caught:
@@ -52,9 +47,9 @@ async def test_a_full_disk_is_said_and_what_was_committed_stays(small_disk: Path
     await store.close()
 
 
-async def test_work_goes_on_when_the_disk_has_room_again(small_disk: Path) -> None:
-    filler = small_disk / "filler"
-    store = await SqliteStore.open(small_disk / "library.db")
+async def test_work_goes_on_when_the_disk_has_room_again(disk: Path) -> None:
+    filler = disk / "filler"
+    store = await SqliteStore.open(disk / "library.db")
     client = Client(store)
 
     def fill() -> None:
@@ -74,12 +69,12 @@ async def test_work_goes_on_when_the_disk_has_room_again(small_disk: Path) -> No
     await store.close()
 
 
-async def test_a_read_only_file_system_is_said_at_the_start(small_disk: Path) -> None:
+async def test_a_read_only_file_system_is_said_at_the_start(disk: Path) -> None:
     """Issue 2, durability."""
-    await (await SqliteStore.open(small_disk / "library.db")).close()
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)  # noqa: ASYNC221
+    await (await SqliteStore.open(disk / "library.db")).close()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)  # noqa: ASYNC221
     with pytest.raises(StoreUnavailable) as caught:
-        await SqliteStore.open(small_disk / "library.db")
+        await SqliteStore.open(disk / "library.db")
     assert caught.value.reason == "read-only"
 
 

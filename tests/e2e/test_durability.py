@@ -14,6 +14,7 @@ from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess, events
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, assistant, filler, small_talk, user
+from tests.small_disk import small_disk
 
 
 def test_a_turn_is_in_the_file_before_the_upstream_is_called(
@@ -102,20 +103,9 @@ def locked(db: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m,mode=0700", "tmpfs", str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"a small tmpfs needs root and mount(8): {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", size_mb=6) as folder:
+        yield folder
 
 
 def fill(place: Path) -> None:
@@ -129,16 +119,16 @@ def fill(place: Path) -> None:
 def test_a_full_disk_is_answered_as_configured_and_said(
     start_gateway: StartGateway,
     upstream: StubUpstream,
-    small_disk: Path,
+    disk: Path,
     topic: str,
     durability: str,
 ) -> None:
     """CASES C2 (letta#3151); DESIGN 8."""
-    gateway = start_gateway(db=small_disk / "library.db", durability=durability)
+    gateway = start_gateway(db=disk / "library.db", durability=durability)
     client = Client(gateway.url)
     first = client.chat([user(f"{topic} before")])
     assert first.status == 200
-    fill(small_disk)
+    fill(disk)
     calls_before = len(upstream.chats)
     large = [*small_talk(topic, turns=10), user(f"{topic} " + filler(topic, words=1_500))]
     reply = client.chat(large)
@@ -154,7 +144,7 @@ def test_a_full_disk_is_answered_as_configured_and_said(
     assert gateway.status()["write_problem"]
     assert gateway.get("/readyz").status_code == 503
     assert gateway.get("/livez").status_code == 200
-    (small_disk / "ballast").unlink()
+    (disk / "ballast").unlink()
     later = client.chat([user(f"{topic} after")])
     assert later.status == 200
     assert "x-library-degraded" not in later.headers
@@ -167,12 +157,12 @@ def test_a_full_disk_is_answered_as_configured_and_said(
 def test_a_reply_that_cannot_be_stored_is_told_within_the_stream(
     start_gateway: StartGateway,
     upstream: StubUpstream,
-    small_disk: Path,
+    disk: Path,
     topic: str,
     durability: str,
 ) -> None:
     """CASES C2: the disk fills while the reply streams; strict shows no `[DONE]`."""
-    gateway = start_gateway(db=small_disk / "library.db", durability=durability)
+    gateway = start_gateway(db=disk / "library.db", durability=durability)
     client = Client(gateway.url)
     gate = Gate()
     text = filler(topic, words=2_000)
@@ -180,7 +170,7 @@ def test_a_reply_that_cannot_be_stored_is_told_within_the_stream(
     with client.streaming([user(topic)]) as response:
         pieces = response.iter_raw()
         received = next(pieces)
-        fill(small_disk)
+        fill(disk)
         gate.open()
         received += b"".join(pieces)
     if durability == "strict":

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from gateway.relay import Ended, Relay, Turn
-from gateway.upstream.protocol import UpstreamFailed, UpstreamRequest
+from gateway.upstream.protocol import UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire import chat_completions
 from gateway.wire.chat_completions import message_of
 from governor.counting import Counters
@@ -16,6 +16,13 @@ EVENTS = [(b"content-type", b"text/event-stream")]
 JSON = [(b"content-type", b"application/json")]
 Piece = bytes | UpstreamFailed | None
 """None: the end of the body."""
+
+
+async def read(reply: UpstreamReply) -> bytes:
+    """Return an upstream's whole answer, and end it."""
+    body = b"".join([piece async for piece in reply.chunks()])
+    await reply.aclose()
+    return body
 
 
 class Client:

@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -102,13 +102,6 @@ def test_recall_reaches_as_far_as_the_key_does() -> None:
         policy(project, target(), narrow, {"x-library-recall": "project"})
     with pytest.raises(BadParameter):
         policy(project, target(), LOCAL, {"x-library-recall": "everything"})
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StubUpstream]:
-    stub = StubUpstream().start()
-    yield stub
-    stub.stop()
 
 
 async def post(client: Any, body: Any, **headers: str) -> tuple[int, Any]:

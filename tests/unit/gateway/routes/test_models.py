@@ -1,23 +1,14 @@
 """`GET /v1/models` with one upstream, with several, and with one that is gone."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
 from gateway.settings import ModelSettings, UpstreamSettings
 from tests.e2e.answers import json_answer
 from tests.e2e.stub_upstream import StubUpstream
 from tests.unit.gateway.serving import served
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StubUpstream]:
-    stub = StubUpstream().start()
-    yield stub
-    stub.stop()
 
 
 async def ids(client: aiohttp.ClientSession) -> list[str]:

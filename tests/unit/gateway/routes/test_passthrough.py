@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -14,13 +14,6 @@ from yarl import URL
 from tests.e2e.answers import Answer, Cut, Gate, Hang
 from tests.e2e.stub_upstream import Seen, StubUpstream
 from tests.unit.gateway.serving import served
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StubUpstream]:
-    stub = StubUpstream().start()
-    yield stub
-    stub.stop()
 
 
 @pytest.fixture

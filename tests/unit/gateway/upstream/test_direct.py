@@ -2,25 +2,19 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from gateway.upstream.direct import DirectUpstream, open_pool
-from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
+from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamRequest
 from tests.e2e.answers import Answer, Cut, Gate, Hang, error, said
 from tests.e2e.stub_upstream import StubUpstream
+from tests.unit.gateway.peers import read
 
 PATIENCE = Patience(connect_s=1.0, first_byte_s=0.5, idle_s=0.3, retries=2)
 PATH = "/chat/completions"
 BODY = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StubUpstream]:
-    stub = StubUpstream().start()
-    yield stub
-    stub.stop()
 
 
 @pytest.fixture
@@ -32,12 +26,6 @@ async def upstream(server: StubUpstream) -> AsyncIterator[DirectUpstream]:
 
 def asked(path: str = PATH, **headers: str) -> UpstreamRequest:
     return UpstreamRequest("POST", path, headers, BODY)
-
-
-async def read(reply: UpstreamReply) -> bytes:
-    body = b"".join([chunk async for chunk in reply.chunks()])
-    await reply.aclose()
-    return body
 
 
 async def test_nothing_is_added_to_a_request_but_what_belongs_to_its_connection(

@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from gateway.upstream.litellm import LitellmUpstream, missing_keys
-from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
+from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamRequest
 from tests.e2e.answers import DONE, ROLE, Cut, Hang, chunk, error, said, stream, usage_event
 from tests.e2e.stub_upstream import StubUpstream
+from tests.unit.gateway.peers import read
 
 PATIENCE = Patience(connect_s=1.0, first_byte_s=5.0, idle_s=0.5, retries=0)
 PATH = "/chat/completions"
@@ -23,13 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[StubUpstream]:
-    stub = StubUpstream().start()
-    yield stub
-    stub.stop()
 
 
 @pytest.fixture
@@ -51,12 +45,6 @@ def asked(**fields: Any) -> UpstreamRequest:
     body = {"model": "whatever", "messages": MESSAGES} | fields
     headers = {"authorization": "Bearer sk-client"}
     return UpstreamRequest("POST", PATH, headers, json.dumps(body).encode())
-
-
-async def read(reply: UpstreamReply) -> bytes:
-    body = b"".join([piece async for piece in reply.chunks()])
-    await reply.aclose()
-    return body
 
 
 def events(body: bytes) -> list[Any]:
