@@ -212,7 +212,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         Meta(
             description="Further Host header values to accept; loopback names "
-            "and `host` always are."
+            "and `host` always are. None, on an address that is not loopback: any, since keys "
+            "guard it."
         ),
     ] = ()
     allowed_origins: Annotated[

@@ -26,7 +26,9 @@ def pin(
 
     async def work(library: LibraryClient) -> Any:
         if event is not None:
-            await library.post("/pins", event_id=event, everywhere=everywhere)
+            pinned = await library.post("/pins", event_id=event, everywhere=everywhere)
+            if pinned.get("is_too_large"):
+                click.echo(f"{event} is larger than protected_tokens: no room for it", err=True)
         return await library.get("/pins")
 
     found = ask(settings, work)["pins"]

@@ -4,6 +4,7 @@ A key reaches its own collection only; the owner of the database file reaches al
 command line works. Nothing here is cached and nothing here decides: every answer is the library's.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from gateway.routes.answers import (
     text,
 )
 from gateway.routes.chat import TOKENS_MAX
+from gateway.settings import OFFLINE
 from governor.state import loaded
 from library.errors import UnknownRecord
 from library.library import Library
@@ -224,7 +226,10 @@ class LibraryRoutes:
         event = await library.store.pin(
             event_id, collection_id=collection_id, everywhere=everywhere
         )
-        return json_response(event_fields(event))
+        counter = self._gateway.counters.counter_for(OFFLINE)  # Some model's: this is a hint.
+        tokens = await asyncio.to_thread(counter.count, event.text)
+        is_too_large = tokens > self._gateway.settings.protected_tokens
+        return json_response(event_fields(event) | {"is_too_large": is_too_large})
 
     async def unpin(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)

@@ -71,6 +71,15 @@ async def test_pins_are_set_listed_and_let_go(client: aiohttp.ClientSession) -> 
     assert (await ask(client, "GET", "/pins"))[1] == {"pins": []}
 
 
+async def test_who_pins_more_than_can_be_kept_is_told(client: aiohttp.ClientSession) -> None:
+    for text, is_too_large in (("short", False), ("long words " * 600, True)):
+        thread = (await said(client, text))["x-library-session"]
+        _, events = await ask(client, "GET", f"/threads/{thread}/events")
+        event = events["events"][0]["id"]
+        _, pinned = await ask(client, "POST", "/pins", json={"event_id": event})
+        assert pinned["is_too_large"] is is_too_large
+
+
 async def test_a_thread_can_have_a_budget_of_its_own(client: aiohttp.ClientSession) -> None:
     """CASES C4 (open-webui#7991)."""
     first = await said(client, "hello")
