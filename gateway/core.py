@@ -20,10 +20,11 @@ from starlette.datastructures import Headers
 from gateway.auth import LOCAL, OWNER, Keyring, Principal, presented_key
 from gateway.readiness import UNRECORDED, Readiness
 from gateway.refusals import NotReady
-from gateway.relay import Ended, Relay
+from gateway.relay import Relay
 from gateway.routing import Routing
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
+from gateway.turn import Ended
 from gateway.upstream.direct import open_pool
 from gateway.upstream.opening import made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream

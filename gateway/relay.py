@@ -17,9 +17,7 @@ iterator and a context switch a chunk, and hides who went away.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
 
 from starlette.types import Message as SentMessage
 from starlette.types import Receive, Send
@@ -27,12 +25,12 @@ from starlette.types import Receive, Send
 from gateway.errors import answer, error_event
 from gateway.exchange import COMMITS, Command, Event, Exchange, State
 from gateway.reporting import library_headers
-from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamReply, UpstreamRequest
+from gateway.turn import Ended, Governing, Turn
+from gateway.upstream.protocol import UpstreamFailed, UpstreamReply
 from gateway.wire.answer import Answer, Ending, StreamedAnswer, WholeAnswer, answer_of
 from gateway.wire.reply import ReadReply
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
-from governor.message import Message
-from governor.turn import Outcome, PreparedTurn, SwapReport, TurnRequest
+from governor.turn import Outcome, PreparedTurn
 from library.errors import LibraryError
 from library.records import TurnState
 
@@ -43,39 +41,6 @@ SEND_TIMEOUT_S = 60.0
 place for nothing; a laptop that sleeps loses its connections sooner."""
 KEEP_ALIVE = b": keep-alive\n\n"
 Headers = list[tuple[bytes, bytes]]
-
-
-class Governing(Protocol):
-    """What the relay needs of the governor."""
-
-    async def prepare(self, request: TurnRequest) -> PreparedTurn: ...
-
-    async def commit(self, turn: PreparedTurn, outcome: Outcome) -> SwapReport: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One decoded request, and how to carry it out."""
-
-    request: TurnRequest
-    upstream: Upstream
-    is_stream: bool
-    outgoing: Callable[[PreparedTurn], UpstreamRequest]
-    """Makes the upstream's request of what was decided."""
-    message_of: Callable[[Mapping[str, Any]], Message]
-    """Reads a reply's message in the client's protocol."""
-
-
-@dataclass(slots=True)
-class Ended:
-    """How an exchange went, for the log and the metrics."""
-
-    request: TurnRequest
-    report: SwapReport | None = None
-    """None: it was refused before anything was recorded, or could not be."""
-    replies: tuple[Message, ...] = ()
-    error: Exception | None = None
-    store_error: LibraryError | None = None
 
 
 class Relay:

@@ -21,7 +21,7 @@ import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from gateway.relay import Ended
+from gateway.turn import Ended
 from gateway.upstream.protocol import UpstreamFailed
 from governor.report import dumped_report
 from governor.turn import SwapReport

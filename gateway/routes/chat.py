@@ -13,9 +13,9 @@ from gateway.core import Gateway
 from gateway.identity import SESSION_CHARS_MAX, session_of
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
-from gateway.relay import Turn
 from gateway.routing import Routing, Target
 from gateway.settings import Settings
+from gateway.turn import Turn
 from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire import chat_completions
 from gateway.wire.chat_completions import ChatRequest, decode, encode, message_of

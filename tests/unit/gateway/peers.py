@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from gateway.relay import Ended, Relay, Turn
+from gateway.relay import Relay
+from gateway.turn import Ended, Turn
 from gateway.upstream.protocol import UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire import chat_completions
 from gateway.wire.chat_completions import message_of

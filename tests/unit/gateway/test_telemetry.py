@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.relay import Ended
 from gateway.telemetry import Telemetry, log_to_standard_error, turn_log
+from gateway.turn import Ended
 from gateway.upstream.protocol import UpstreamFailed
 from governor.turn import SwapReport
 from library.errors import StoreUnavailable
