@@ -41,7 +41,7 @@ def build_app(
     """
     if base_url is not None:  # Else this runs inside another program, whose log it is.
         log_to_standard_error(settings.log_level)
-    telemetry = Telemetry(logs_text=settings.log_text)
+    telemetry = Telemetry(logs_text=settings.log_text, masks_secrets=settings.mask_secrets)
     gateway = Gateway(
         settings=settings, telemetry=telemetry, counters=Counters(), environ=environ, now=now
     )

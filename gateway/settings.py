@@ -197,8 +197,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mask_secrets: Annotated[
         bool,
         Meta(
-            description="Before it is stored, mask what has the form of a key or token, and "
-            "passwords in URLs; another password looks like any word, and stays."
+            description="Before it is stored or logged, mask what has the form of a key or token, "
+            "and passwords in URLs; another password looks like any word, and stays."
         ),
     ] = False
     keys_file: Annotated[

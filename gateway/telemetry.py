@@ -4,8 +4,9 @@ The only importer of prometheus_client. One registry a gateway, so that two in o
 the demo) do not add up. Label values come from sets we choose, never from a client: a model's name
 is free text, and a metric with a thousand of them is a leak.
 
-The line is the swap report. It holds no message text unless `log_text` is on. On a terminal, where
-somebody reads along, a turn is a few words instead; its report can be asked for.
+The line is the swap report. It holds no message text unless `log_text` is on, and then what
+`mask_secrets` leaves of it. On a terminal, where somebody reads along, a turn is a few words
+instead; its report can be asked for.
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from gateway.upstream.protocol import UpstreamFailed
 from governor.report import dumped_report
 from governor.turn import SwapReport
 from library.errors import LibraryError, StoreUnavailable
+from library.masking import mask_body
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _STEP_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -58,6 +60,7 @@ class _Line:
     ended: Ended
     report: SwapReport
     has_text: bool
+    is_masked: bool
 
     def __str__(self) -> str:
         if not self.has_text:
@@ -65,7 +68,8 @@ class _Line:
         messages = reversed(self.ended.request.messages)
         question = next((one.text for one in messages if one.role == "user"), "")
         words = {"question": question, "replies": [one.text for one in self.ended.replies]}
-        return orjson.dumps(dataclasses.asdict(self.report) | words).decode()
+        fields = dataclasses.asdict(self.report) | (mask_body(words) if self.is_masked else words)
+        return orjson.dumps(fields).decode()
 
     def short(self) -> str:
         report = self.report
@@ -97,8 +101,9 @@ class _Short(logging.Formatter):
 class Telemetry:
     """The metrics of one gateway."""
 
-    def __init__(self, *, logs_text: bool) -> None:
+    def __init__(self, *, logs_text: bool, masks_secrets: bool = False) -> None:
         self._logs_text = logs_text
+        self._masks_secrets = masks_secrets
         self._registry = registry = CollectorRegistry()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -168,7 +173,7 @@ class Telemetry:
             return
         self._count(report)
         if turn_log.isEnabledFor(logging.INFO):
-            turn_log.info(_Line(ended, report, has_text=self._logs_text))
+            turn_log.info(_Line(ended, report, self._logs_text, self._masks_secrets))
 
     def _count(self, report: SwapReport) -> None:
         self._turns(report.state).inc()

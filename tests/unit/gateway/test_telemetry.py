@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from gateway.telemetry import Telemetry, log_to_standard_error, turn_log
 from gateway.turn import Ended
 from gateway.upstream.protocol import UpstreamFailed
+from gateway.wire.chat_completions import message_of
 from governor.turn import SwapReport
 from library.errors import StoreUnavailable
 from tests.unit.gateway.peers import Stage, Upstream
@@ -72,6 +74,26 @@ async def test_a_turn_is_one_line_of_json_with_text_only_when_asked(
     fields = json.loads(line)
     assert fields["steps_ms"] == {"record": 1.5, "commit": 1.0}
     assert ("question" in fields) == logs_text
+
+
+@pytest.mark.parametrize("masks_secrets", [True, False])
+async def test_text_in_the_log_is_masked_as_it_is_in_the_store(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, masks_secrets: bool
+) -> None:
+    """DESIGN 9."""
+    monkeypatch.setattr(turn_log, "propagate", True)
+    key = "sk-" + "a1B2" * 10
+    said = message_of({"role": "user", "content": f"my key is {key}"})
+    answered = message_of({"role": "assistant", "content": f"I see {key}"})
+    turn = ended(replies=(answered,))
+    turn = replace(turn, request=replace(turn.request, messages=(said,)))
+    with caplog.at_level(logging.INFO, logger=turn_log.name):
+        Telemetry(logs_text=True, masks_secrets=masks_secrets).ended(turn)
+    [line] = caplog.messages
+    assert (key in line) != masks_secrets
+    fields = json.loads(line)
+    assert fields["question"].startswith("my key is ")
+    assert fields["replies"][0].startswith("I see ")
 
 
 class Screen(io.StringIO):
