@@ -255,6 +255,7 @@ class Library:
             return await self._catalogue.renew(delete)
         finally:
             self._search.paths.forget()
+            self._search.tail.forget()
             if self._vectors is not None:
                 self._vectors.forget()
 

@@ -10,28 +10,21 @@ without the embedder the words do.
 """
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from library.analysis import question_words
 from library.backlog import Backlog
-from library.catalogue import Catalogue, documents_of
+from library.catalogue import Catalogue
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.errors import UnknownRecord
-from library.lexical import (
-    Document,
-    Lexical,
-    LexicalUnavailable,
-    Range,
-    Where,
-    stems,
-)
-from library.passages import passages_of
+from library.lexical import Lexical, LexicalUnavailable, Range, Where, stems
 from library.ranking import Candidate, Ranked, Weights, rank
 from library.records import Event, Hit, Passage, Path, SearchQuery, SearchResult
 from library.store.contract import Store
+from library.tail import Tail, WaitingEvent, WaitingPassage
 from library.vectors.vectors import Vectors
 
 CANDIDATES = 200
@@ -44,9 +37,9 @@ ENOUGH_EVENTS = 50
 FETCH_ROUNDS = 3
 """When dead branches, or the passages of one huge event, leave fewer events than enough, ask
 again for four times as many."""
-TAIL_EVENTS = 64
-"""Newest events that are not in the index yet, read and scored here: a few milliseconds at most."""
-TAIL_CHARS = 64_000
+TAIL_EVENTS = 256
+"""Newest events that are not in the index yet and are scored here, a millisecond at most: what a
+thread can bring while indexing gathers."""
 MOST_PATHS = 4_096
 """Live paths of other threads kept in memory, about 200 bytes each."""
 FULL_QUESTION_WORDS = 8
@@ -88,6 +81,7 @@ class Search:
         self._backlog = backlog
         self._weights = weights
         self.paths = LivePaths(store)
+        self.tail = Tail(store)
         self._embedder = embedder
         self._vectors = vectors
         self._on_damage = on_damage
@@ -108,10 +102,10 @@ class Search:
             cosines = await self._cosines(query, found)
         except EmbedderUnavailable:
             degraded.append("embedder")
-        tail, is_cut = await self._tail(query)
+        tail, is_cut = await self._waiting(query)
         if is_cut:
             degraded.append("index-behind")
-        found += [_scored(document, question) for document in tail]
+        found += [_scored(passage, question) for one in tail for passage in one.passages]
         hits = await self._load(query, rank(found, self._weights, cosines=cosines))
         return SearchResult(tuple(hits), tuple(degraded), self._backlog.indexed_upto)
 
@@ -154,8 +148,8 @@ class Search:
             or _is_on(paths[one.thread_no], one.branch_id, one.position)
         ]
 
-    async def _tail(self, query: SearchQuery) -> tuple[list[Document], bool]:
-        """Return passages in scope that the index may not hold, and whether some were left out."""
+    async def _waiting(self, query: SearchQuery) -> tuple[list[WaitingEvent], bool]:
+        """Return events in scope that the index may not hold, and whether some were left out."""
         seqs = []
         if query.path:
             seqs = self._backlog.of_thread(query.thread_no, before_position=query.before_position)
@@ -164,10 +158,9 @@ class Search:
                 query.collection_id, thread_no=query.thread_no if query.path else None
             )
             seqs.sort(reverse=True)
+        seqs = [seq for seq in seqs if seq not in query.exclude_seqs]
         is_cut = len(seqs) > TAIL_EVENTS
-        events = []
-        if seqs:
-            events = await self._store.events(seqs[:TAIL_EVENTS], collection_id=query.collection_id)
+        found, is_late = await self.tail.of(seqs[:TAIL_EVENTS], collection_id=query.collection_id)
         if self._backlog.is_unknown or not self._catalogue.is_whole:
             # What an earlier process left, or an index being built: the store knows.
             rows = await self._store.path_events(
@@ -176,28 +169,23 @@ class Search:
             found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
             missing = [event for event in rows if event.seq > found_upto]
             is_cut = is_cut or len(missing) == TAIL_EVENTS or query.scope == "project"
-            events += missing
-        documents: list[Document] = []
-        left_chars = TAIL_CHARS
-        for event in sorted({event.seq: event for event in events}.values(), key=_newest_first):
-            if event.seq in query.exclude_seqs or not await self._is_in_scope(event, query):
-                continue
-            if len(event.text) > left_chars:
-                is_cut = True
-                continue
-            left_chars -= len(event.text)
-            documents += documents_of(event, passages_of(event.seq, event.text))
-        return documents, is_cut
+            more, is_later = await self.tail.of_events(missing)
+            found, is_late = [*found, *more], is_late or is_later
+        own_spans = _spans(query.path)
+        unique = {one.seq: one for one in found if one.seq not in query.exclude_seqs}
+        in_scope = [one for one in unique.values() if await self._has(query, own_spans, one)]
+        return in_scope, is_cut or is_late
 
-    async def _is_in_scope(self, event: Event, query: SearchQuery) -> bool:
-        if event.collection_id != query.collection_id:
+    async def _has(self, query: SearchQuery, own_spans: Spans, one: WaitingEvent) -> bool:
+        if one.collection_id != query.collection_id:
             return False
-        if query.path and event.thread_no == query.thread_no:
-            return event.position < query.before_position and _is_on(
-                _spans(query.path), event.branch_id, event.position
+        if query.path and one.thread_no == query.thread_no:
+            return one.position < query.before_position and _is_on(
+                own_spans, one.branch_id, one.position
             )
-        path = await self.paths.of(event.thread_no)
-        return query.scope == "project" and _is_on(path, event.branch_id, event.position)
+        if query.scope != "project":
+            return False
+        return _is_on(await self.paths.of(one.thread_no), one.branch_id, one.position)
 
     async def _load(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
         """Return hits with their events; what was deleted meanwhile gives way to the next."""
@@ -311,23 +299,18 @@ def _question(terms: tuple[str, ...], rarity: Mapping[str, float]) -> _Question:
     return _Question(terms, rarity, max(sum(rarest), 1e-9))
 
 
-def _scored(document: Document, question: _Question) -> Candidate:
+def _scored(passage: WaitingPassage, question: _Question) -> Candidate:
     """Return what the index would find, nearly, if it held this passage."""
-    counts = Counter(stems(document.words.split(" ")))
-    norm = _K1 * (1 - _B + _B * counts.total() / _USUAL_WORDS)
-    score = sum(
-        question.rarity[term] * counts[term] * (_K1 + 1) / (counts[term] + norm)
-        for term in question.terms
-    )
-    return document.candidate(lexical=score / question.mass)
+    norm = _K1 * (1 - _B + _B * passage.length / _USUAL_WORDS)
+    score = 0.0
+    for term in question.terms:
+        count = passage.stems.count(f" {term} ")
+        score += question.rarity[term] * count * (_K1 + 1) / (count + norm)
+    return passage.document.candidate(lexical=score / question.mass)
 
 
 def _passage(one: Candidate) -> Passage:
     return Passage(one.seq, one.ordinal, one.part_count, one.start, one.stop)
-
-
-def _newest_first(event: Event) -> int:
-    return -event.seq
 
 
 def _is_same(event: Event, candidate: Candidate) -> bool:

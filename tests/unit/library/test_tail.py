@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from library import tail
+from library.store.sqlite import SqliteStore
+from library.tail import Tail
+from tests.unit.library.teller import Teller, opened
+
+
+async def test_a_waiting_event_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("The launch code is kestrel", "Thanks")
+        waiting = Tail(library.store)
+        first, is_cut = await waiting.of([1, 2], collection_id=1)
+        assert [one.seq for one in first] == [2, 1] and not is_cut
+        assert first[1].passages[0].stems.count(" launch ") == 1
+
+        async def unexpected(*_: object, **__: object) -> None:
+            raise AssertionError("read again")
+
+        monkeypatch.setattr(SqliteStore, "events", unexpected)
+        assert await waiting.of([2, 1], collection_id=1) == (first, False)
+        assert await waiting.of([1, 2], collection_id=2) == ([], False)
+        monkeypatch.undo()
+        waiting.forget()
+        assert (await waiting.of([1], collection_id=2)) == ([], False)
+
+
+async def test_what_is_too_much_for_one_search_is_said_and_done_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "MOST_NEW_CHARS", 30)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("a text of twenty-six chars", "another of twenty-six char")
+        waiting = Tail(library.store)
+        newest, is_cut = await waiting.of([2, 1], collection_id=1)
+        assert [one.seq for one in newest] == [2] and is_cut
+        both, is_cut = await waiting.of([2, 1], collection_id=1)
+        assert {one.seq for one in both} == {1, 2} and not is_cut
+
+
+async def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "MOST_EVENTS", 3)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell(*(f"note {number}" for number in range(12)))
+        waiting = Tail(library.store)
+        found, _ = await waiting.of(range(1, 13), collection_id=1)
+        assert len(found) == 12
+        assert len(waiting) == 3
