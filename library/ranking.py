@@ -114,11 +114,13 @@ def rank(
     `cosines` has the likeness of (seq, ordinal) to the question, where it is known. What scores
     nothing is left out. Reasons are worked out only for what is asked for.
     """
-    unique = list({(one.seq, one.ordinal): one for one in candidates}.values())
+    keyed = {one[:2]: one for one in candidates}
+    unique = list(keyed.values())
     signals = {"lexical": [weights.lexical * one.lexical for one in unique]}
     if cosines and weights.dense:
         signals["dense"] = [
-            weights.dense * max(cosines.get((one.seq, one.ordinal), 0.0), 0.0) for one in unique
+            weights.dense * cosine if (cosine := cosines.get(key, 0.0)) > 0.0 else 0.0
+            for key in keyed
         ]
     if weights.reciprocal_rank:
         signals["reciprocal_rank"] = _reciprocal_ranks(unique, weights.reciprocal_rank)
@@ -190,19 +192,23 @@ def _surroundings(
         other = best.setdefault(place, at)
         if other != at and (own[at], -one.ordinal) > (own[other], -candidates[other].ordinal):
             best[place] = at
-    scores = {place: own[at] for place, at in best.items()}
-    shares = tuple(enumerate(weights.neighbours, 1))
+    score_at = {place: own[at] for place, at in best.items()}.get
+    flows = [0.0] * len(best)
+    for distance, share in enumerate(weights.neighbours, 1):
+        flows = [
+            flow + share * (score_at(place - distance, 0.0) + score_at(place + distance, 0.0))
+            for flow, place in zip(flows, best, strict=True)
+        ]
+    keys = [place >> 32 << 32 | candidates[at].at_s // _DAY_S for place, at in best.items()]
+    totals = [own[at] + flow for at, flow in zip(best.values(), flows, strict=True)]
     days: dict[int, float] = {}
-    for place, at in best.items():
-        flow = 0.0
-        for distance, share in shares:
-            flow += share * (scores.get(place - distance, 0.0) + scores.get(place + distance, 0.0))
+    for key, total in zip(keys, totals, strict=True):
+        if total > days.get(key, 0.0):
+            days[key] = total
+    for at, flow, key, total in zip(best.values(), flows, keys, totals, strict=True):
         near[at] = flow
-        key = place >> 32 << 32 | candidates[at].at_s // _DAY_S
-        days[key] = max(days.get(key, 0.0), own[at] + flow)
-    for place, at in best.items():
-        best_of_day = days[place >> 32 << 32 | candidates[at].at_s // _DAY_S]
-        day[at] = min(weights.day * best_of_day, MOST_DAY_FACTOR * (own[at] + near[at]))
+        lift, cap = weights.day * days.get(key, 0.0), MOST_DAY_FACTOR * total
+        day[at] = lift if lift < cap else cap
     return near, day
 
 

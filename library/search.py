@@ -135,7 +135,7 @@ class Search:
             return {}
         row = await self._embedder.embed_question(query.text)
         matrix = await self._vectors.of(query.collection_id)
-        return matrix.cosines(row, [(one.seq, one.ordinal) for one in found])
+        return matrix.cosines(row, [one[:2] for one in found])
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""

@@ -43,10 +43,11 @@ class Matrix:
 
     def cosines(self, question: bytes, keys: Sequence[Key]) -> dict[Key, float]:
         """Return how like the question each passage is, for those that have a row."""
-        known = [key for key in keys if key in self._places]
+        places = self._places
+        known = [key for key in keys if key in places]
         if not known:
             return {}
-        rows = self._rows[[self._places[key] for key in known]].astype(np.float32)
+        rows = self._rows[[places[key] for key in known]].astype(np.float32)
         asked = np.frombuffer(question, np.int8).astype(np.float32)
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(asked @ asked)
         values = rows @ asked / np.maximum(norms, _LEAST_NORM)
