@@ -8,11 +8,10 @@ ones answers 503.
 import asyncio
 import contextlib
 import hmac
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -45,14 +44,14 @@ class Gateway:
     settings: Settings
     telemetry: Telemetry
     counters: Counters
+    environ: Mapping[str, str]
+    now: Callable[[], datetime]
     library: Library | None = None
     routing: Routing | None = None
     relay: Relay | None = None
     keyring: Keyring | None = None
     seen: SeenMessages = field(default_factory=SeenMessages)
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def opened(self) -> tuple[Library, Routing, Relay]:
         """Return the parts that exist while the gateway is open.

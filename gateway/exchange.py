@@ -206,10 +206,6 @@ class Exchange:
     def __init__(self) -> None:
         self.state = State.RECEIVED
 
-    @property
-    def is_ended(self) -> bool:
-        return self.state in END_STATES
-
     def step(self, event: Event) -> tuple[Command, ...]:
         """Move on, and return what must be done now, in order.
 

@@ -45,25 +45,17 @@ def allowed_tokens(policy: Policy, *, reply_tokens: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What is left for each optional part after the parts that must be sent."""
+    """What is left for each optional part after the parts that must be sent, and the pins."""
 
-    pinned_tokens: int
     desk_tokens: int
     window_tokens: int
 
 
-def rooms(policy: Policy, *, left_tokens: int, pinned_tokens: int | None = None) -> Rooms:
-    """Share `left_tokens` among pins, desk and recent window.
+def rooms(policy: Policy, *, left_tokens: int) -> Rooms:
+    """Share what pins leave between desk and recent window.
 
-    `pinned_tokens`: what the pins really took, once that is known; before, their limit is
-    assumed. The desk takes at most half of what pins leave, so that a small budget still has
-    recent messages.
+    The desk takes at most half of it, so that a small budget still has recent messages.
     """
     assert left_tokens >= 0
-    if pinned_tokens is None:
-        pinned_tokens = min(policy.protected_tokens, left_tokens)
-    left = left_tokens - pinned_tokens
-    desk = 0 if policy.recall == "off" else min(policy.desk_tokens, left // 2)
-    shared = Rooms(pinned_tokens, desk, left - desk)
-    assert shared.pinned_tokens + shared.desk_tokens + shared.window_tokens == left_tokens
-    return shared
+    desk = 0 if policy.recall == "off" else min(policy.desk_tokens, left_tokens // 2)
+    return Rooms(desk, left_tokens - desk)

@@ -71,8 +71,8 @@ def lay_out(
             cost = count(rendered(laid, thread_no)) + 1  # The line break between two records.
             chosen[key] = replace(laid, tokens=cost)
             candidates.append(Candidate(key, cost))
-    packing = pack(candidates, budget_tokens=max(room, 0))
-    return Desk(_merged([chosen[one.key] for one in packing.kept]))
+    kept = pack(candidates, budget_tokens=room)
+    return Desk(_merged([chosen[one.key] for one in kept]))
 
 
 def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Desk | None:

@@ -19,31 +19,13 @@ class Candidate:
     """Under the target model's tokenizer, > 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """The outcome of `pack`; both in the order of rank."""
-
-    kept: tuple[Candidate, ...]
-    dropped: tuple[Candidate, ...]
-    budget_tokens: int
-
-    @property
-    def used_tokens(self) -> int:
-        return sum(candidate.cost_tokens for candidate in self.kept)
-
-
-def pack(ranked: Sequence[Candidate], *, budget_tokens: int) -> Packing:
-    """Keep the best-ranked candidates that fit, first come first served."""
+def pack(ranked: Sequence[Candidate], *, budget_tokens: int) -> tuple[Candidate, ...]:
+    """Return the best-ranked candidates that fit, first come first served."""
     kept: list[Candidate] = []
-    dropped: list[Candidate] = []
     left = budget_tokens
     for candidate in ranked:
         assert candidate.cost_tokens > 0, candidate
         if candidate.cost_tokens <= left:
             kept.append(candidate)
             left -= candidate.cost_tokens
-        else:
-            dropped.append(candidate)
-    packing = Packing(tuple(kept), tuple(dropped), budget_tokens)
-    assert packing.used_tokens <= max(budget_tokens, 0)
-    return packing
+    return tuple(kept)

@@ -93,7 +93,7 @@ class Paging:
         left -= self.layout.hold_system_text(min(self.policy.protected_tokens, left))
         pinned, left_out = await self._pinned(left)
         block = self._pinned_block(pinned)
-        shared = rooms(self.policy, left_tokens=left, pinned_tokens=self._count(block))
+        shared = rooms(self.policy, left_tokens=max(left - self._count(block), 0))
         window = self._window(shared)
         units = self._kept(window)
         seqs = self._seqs(units)
@@ -134,8 +134,7 @@ class Paging:
             Candidate(str(event.seq), self._count(self._pinned_record(event)) + 1)
             for event in events
         ]
-        packing = pack(candidates, budget_tokens=max(room, 0))
-        kept = {candidate.key for candidate in packing.kept}
+        kept = {candidate.key for candidate in pack(candidates, budget_tokens=room)}
         return (
             [event for event in events if str(event.seq) in kept],
             [event for event in events if str(event.seq) not in kept],

@@ -169,13 +169,12 @@ class IndexedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One owed piece of indexing work, leased to us until `expires_at`."""
+    """One owed piece of indexing work, leased to us for a while."""
 
     seq: int
     token: str
     attempt: int
     """1 for the first."""
-    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,11 +56,5 @@ class CountCache:
         self._young[key] = tokens
 
     @property
-    def hit_rate(self) -> float:
-        """Share of look-ups that were answered; 0.0 before the first."""
-        asked = self.hits + self.misses
-        return self.hits / asked if asked else 0.0
-
-    @property
     def size_bytes(self) -> int:
         return (len(self._young) + len(self._old)) * ENTRY_BYTES

@@ -20,14 +20,13 @@ SETTLED_KEY = "turns_settled_upto"
 the turns since it was last opened and no others."""
 
 
-def abandon_turns(connection: sqlite3.Connection) -> int:
-    """Mark the turns that a dead process left prepared; return how many there were."""
+def abandon_turns(connection: sqlite3.Connection) -> None:
+    """Mark the turns that a dead process left prepared."""
     row = connection.execute(SQL["get_meta"], (SETTLED_KEY,)).fetchone()
     settled = int(row[0]) if row else 0
-    count = connection.execute(SQL["abandon_turns"], (settled,)).rowcount
+    connection.execute(SQL["abandon_turns"], (settled,))
     (newest,) = connection.execute(SQL["newest_turn"]).fetchone()
     connection.execute(SQL["set_meta"], (SETTLED_KEY, str(newest)))
-    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,6 @@ class Files:
     lock: OwnerLock
     writer: sqlite3.Connection
     readers: list[sqlite3.Connection]
-    abandoned_count: int
     check_place: Callable[[], None]
     """Raises `StoreUnavailable` when the file is no longer at its path."""
 
@@ -55,7 +54,7 @@ def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> 
             opened.append(writer)
             migrate(writer)
             with transaction(writer):
-                abandoned_count = abandon_turns(writer)
+                abandon_turns(writer)
                 writer.execute(SQL["free_leases"])
             scrub(writer)
             opened.extend(
@@ -66,4 +65,4 @@ def open_files(path: Path, *, allow_network_fs: bool, busy_timeout_s: float) -> 
                 connection.close()
             lock.release()
             raise
-    return Files(lock, writer, opened[1:], abandoned_count, check_place)
+    return Files(lock, writer, opened[1:], check_place)

@@ -40,7 +40,7 @@ def claim(
         SQL["lease"],
         [(owner, token, attempts + 1, to_micros(expires_at), seq) for seq, attempts in due],
     )
-    return [Claim(seq, token, attempts + 1, expires_at) for seq, attempts in due]
+    return [Claim(seq, token, attempts + 1) for seq, attempts in due]
 
 
 def settle(

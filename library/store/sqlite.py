@@ -70,8 +70,6 @@ class SqliteStore:
     ) -> None:
         """Use `open`."""
         self.path = path
-        self.abandoned_count = 0
-        """Turns that a dead process had left prepared."""
         self._lock = lock
         self._writer = writer
         self._readers = readers
@@ -100,15 +98,13 @@ class SqliteStore:
             open_files, path, allow_network_fs=allow_network_fs, busy_timeout_s=busy_timeout_s
         )
         files = await asyncio.to_thread(opening)
-        store = cls(
+        return cls(
             path,
             files.lock,
             Writer(files.writer, check_place=files.check_place),
             Readers(files.readers),
             options,
         )
-        store.abandoned_count = files.abandoned_count
-        return store
 
     async def close(self) -> None:
         """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""

@@ -17,6 +17,7 @@ from library.verify import verify
 from tests.contract.conversation import Client, Said, digest, path_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+LEASE_S = 5
 
 PACE = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -169,6 +170,8 @@ class Workers:
         self.client = Client(store)
         self.now = NOW
         self.held: list[dict[int, Claim]] = [{}, {}, {}]
+        self.until: dict[int, datetime] = {}
+        """When the last lease of a piece ends, by seq."""
         self.settled: set[int] = set()
         self.recorded_count = 0
 
@@ -186,13 +189,16 @@ class Workers:
             await self.give_back(action, who, amount)
 
     async def claim(self, who: int, amount: int) -> None:
-        claims = await self.store.claim(owner=f"w{who}", limit=amount, lease_s=5, now=self.now)
+        claims = await self.store.claim(
+            owner=f"w{who}", limit=amount, lease_s=LEASE_S, now=self.now
+        )
         for claim in claims:
             assert claim.seq not in self.settled
             for other in self.held:
-                if claim.seq in other:
-                    assert other.pop(claim.seq).expires_at <= self.now
+                if other.pop(claim.seq, None):
+                    assert self.until[claim.seq] <= self.now
             self.held[who][claim.seq] = claim
+            self.until[claim.seq] = self.now + timedelta(seconds=LEASE_S)
 
     async def give_back(self, action: str, who: int, amount: int) -> None:
         mine = list(self.held[who].values())[: amount if action == "settle" else 1]

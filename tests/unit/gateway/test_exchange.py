@@ -46,8 +46,12 @@ class ExchangeLife(RuleBasedStateMachine):
         self.is_upstream_open = False
         self.was_cancelled = False
 
+    @property
+    def is_ended(self) -> bool:
+        return self.exchange.state in END_STATES
+
     def feed(self, event: Event) -> None:
-        was_ended = self.exchange.is_ended
+        was_ended = self.is_ended
         commands = self.exchange.step(event)
         assert not (was_ended and commands), "nothing is done after an end state"
         for command in commands:
@@ -84,7 +88,7 @@ class ExchangeLife(RuleBasedStateMachine):
 
     @rule()
     def client_gone(self) -> None:
-        was_open = self.is_upstream_open and not self.exchange.is_ended
+        was_open = self.is_upstream_open and not self.is_ended
         self.feed(Event.CLIENT_GONE)
         self.is_client_gone = True
         if was_open:
@@ -93,7 +97,7 @@ class ExchangeLife(RuleBasedStateMachine):
 
     @rule()
     def cut(self) -> None:
-        was_open = self.is_upstream_open and not self.exchange.is_ended
+        was_open = self.is_upstream_open and not self.is_ended
         self.feed(Event.CUT)
         if was_open:
             assert self.was_cancelled
@@ -108,7 +112,7 @@ class ExchangeLife(RuleBasedStateMachine):
     def is_committed_exactly_once(self) -> None:
         commits = sum(command in COMMITS for command in self.done)
         assert commits <= int(self.is_prepared)
-        if self.exchange.is_ended:
+        if self.is_ended:
             assert commits == int(self.is_prepared)
 
     @invariant()
