@@ -80,7 +80,9 @@ class _Line:
             f"{report.client_tokens:,} tokens, observed"
             if report.is_observe
             else f"{report.prompt_tokens:,} of {report.budget_tokens:,} tokens",
-            f"{report.paged_out_count:,} paged out" if report.paged_out_count else "",
+            f"{report.paged_out_count:,} paged out"
+            if report.paged_out_count and not report.is_observe
+            else "",
             f"{own_ms:.0f} ms",
             "" if report.state == "done" else report.error or "",
             ", ".join(report.degraded),
