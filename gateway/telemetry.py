@@ -156,7 +156,8 @@ class Telemetry:
         )
         self._outbox_age = gauge("outbox_oldest_seconds", "Age of the oldest event that waits")
         self._seqs = gauge("watermark_seq", "How far a stage has come", "stage")
-        self._cache = gauge("cache", "Caches: hits, misses, bytes", "cache", "what")
+        self._cache = gauge("cache", "Caches: hits, misses, bytes or entries", "cache", "what")
+        self._store = gauge("store", "What the store did since its start, and what waits", "what")
 
     def refused(self, status: int) -> None:
         self._refused.labels(str(status)).inc()
@@ -198,7 +199,12 @@ class Telemetry:
         for part in report.degraded:
             self._degraded.labels(part).inc()
 
-    def exposed(self, status: Mapping[str, Any], caches: Mapping[str, Mapping[str, int]]) -> bytes:
+    def exposed(
+        self,
+        status: Mapping[str, Any],
+        caches: Mapping[str, Mapping[str, int]],
+        store: Mapping[str, int],
+    ) -> bytes:
         """Return all metrics in Prometheus' text format; `status` is the library's."""
         self._outbox.labels("pending").set(status["pending_count"])
         self._outbox.labels("quarantined").set(len(status["quarantined"]))
@@ -210,6 +216,8 @@ class Telemetry:
         for name, sizes in caches.items():
             for what, value in sizes.items():
                 self._cache.labels(name, what).set(value)
+        for what, value in store.items():
+            self._store.labels(what).set(value)
         return generate_latest(self._registry)
 
 

@@ -37,5 +37,5 @@ class HealthRoutes:
         library, _, _ = self._gateway.opened()
         status = await library.status()
         caches = {**self._gateway.caches(), "paths": status["path_cache"]}
-        exposed = self._gateway.telemetry.exposed(status, caches)
+        exposed = self._gateway.telemetry.exposed(status, caches, library.store.stats)
         return Response(exposed, headers={"content-type": CONTENT_TYPE})

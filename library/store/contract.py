@@ -7,7 +7,7 @@ Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, rea
 too many calls waiting, closed), `StoreCorrupt`.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -26,6 +26,10 @@ from library.records import (
 
 class Store(Protocol):
     """Events, turns, outbox, passages and pins of all collections."""
+
+    @property
+    def stats(self) -> Mapping[str, int]:
+        """What the store did since it was opened, and what waits, for metrics."""
 
     # -- turns ---------------------------------------------------------------------------------
     async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:

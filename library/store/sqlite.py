@@ -9,8 +9,8 @@ with every call.
 import asyncio
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path as FilePath
@@ -44,18 +44,6 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 5.0
 """How long a write waits for another program (a backup) that holds the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStats:
-    """What the store did since it was opened, and what waits, for metrics."""
-
-    commits: int
-    jobs: int
-    failed_jobs: int
-    failed_checkpoints: int
-    queued_writes: int
-    queued_reads: int
 
 
 def _new_id() -> str:
@@ -127,17 +115,13 @@ class SqliteStore:
         return self._lock.owner
 
     @property
-    def stats(self) -> StoreStats:
-        """Return counters for metrics."""
-        counts = self._writer.counts
-        return StoreStats(
-            commits=counts.commits,
-            jobs=counts.jobs,
-            failed_jobs=counts.failed_jobs,
-            failed_checkpoints=counts.failed_checkpoints,
-            queued_writes=self._writer.queued,
-            queued_reads=self._readers.queued,
-        )
+    def stats(self) -> Mapping[str, int]:
+        """What the store did since it was opened, and what waits."""
+        return {
+            **asdict(self._writer.counts),
+            "queued_writes": self._writer.queued,
+            "queued_reads": self._readers.queued,
+        }
 
     async def _write(self, work: Work[T]) -> T:
         return await self._writer.run(work)

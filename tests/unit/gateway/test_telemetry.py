@@ -39,13 +39,14 @@ async def test_an_exchange_is_counted_by_part_step_and_lack() -> None:
     telemetry = Telemetry(logs_text=False)
     telemetry.ended(ended(error=UpstreamFailed("timeout", "x"), steps_ms={"first_byte": 200.0}))
     telemetry.ended(ended(store_error=StoreUnavailable("full")))
-    text = telemetry.exposed(STATUS, {"token_counts": {"hits": 5}}).decode()
+    text = telemetry.exposed(STATUS, {"token_counts": {"hits": 5}}, {"queued_writes": 2}).decode()
     for line in (
         'library_prompt_tokens_total{part="window"} 140.0',
         'library_degraded_total{part="embedder"} 2.0',
         'library_upstream_errors_total{kind="timeout"} 1.0',
         'library_store_errors_total{reason="full"} 1.0',
         'library_outbox_events{state="pending"} 3.0',
+        'library_store{what="queued_writes"} 2.0',
         'library_cache{cache="token_counts",what="hits"} 5.0',
         'library_step_seconds_count{step="record"} 2.0',
         "library_upstream_first_byte_seconds_sum 0.2",
@@ -58,7 +59,7 @@ async def test_an_exchange_is_counted_by_part_step_and_lack() -> None:
 async def test_two_gateways_in_one_process_do_not_add_up() -> None:
     first, second = Telemetry(logs_text=False), Telemetry(logs_text=False)
     first.ended(ended())
-    assert 'turns_total{state="done"}' not in second.exposed(STATUS, {}).decode()
+    assert 'turns_total{state="done"}' not in second.exposed(STATUS, {}, {}).decode()
 
 
 @pytest.mark.parametrize("logs_text", [True, False])
