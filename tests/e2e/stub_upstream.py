@@ -82,6 +82,7 @@ def echo(seen: Seen) -> Answer:
     """Answer with the end of the last user text: same question, same answer."""
     texts = [m["content"] for m in seen.messages if m["role"] == "user"]
     text = "reply to " + (str(texts[-1])[-60:] if texts else "nothing")
+    text = text.encode("utf-8", "replace").decode()  # A question may hold half a surrogate pair.
     if seen.json.get("stream"):
         asked = (seen.json.get("stream_options") or {}).get("include_usage", False)
         return streamed(text, wants_usage=asked)
