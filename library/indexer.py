@@ -46,6 +46,9 @@ SLOW_BATCH_S = 2.0
 BITE_EVENTS = 64
 """Read, cut, embedded and added, and later settled, at once: about a millisecond a step."""
 MOST_ATTEMPTS = 5
+MOST_DEATHS = 10
+"""An event whose attempts ended with the process may have been killed with it: by the user, or by
+a machine short of memory. It gets more of them than one that fails by itself."""
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 300.0
 RETRY_POLL_S = 1.0
@@ -183,10 +186,10 @@ class Indexer:
 
     async def _index(self, claims: Sequence[Claim]) -> None:
         """Index claimed events; halve a batch that fails until the culprit stands alone."""
-        tired = [claim for claim in claims if claim.attempt > MOST_ATTEMPTS]
+        tired = [claim for claim in claims if claim.attempt > MOST_DEATHS]
         for claim in tired:
             await self._give_up(claim, "every attempt ended with the process")
-        batches = [[claim for claim in claims if claim.attempt <= MOST_ATTEMPTS]]
+        batches = [[claim for claim in claims if claim.attempt <= MOST_DEATHS]]
         while batches:
             batch = batches.pop()
             try:

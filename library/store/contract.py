@@ -183,7 +183,7 @@ class Store(Protocol):
     async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
         """Lease due work, oldest first; one claim has one holder at a time.
 
-        Work that was tried before comes in smaller company, at last alone.
+        Work that was tried before comes first, in smaller company, at last alone.
         """
 
     async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:

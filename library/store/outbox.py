@@ -19,7 +19,8 @@ from library.store.statements import SQL
 TRIED_TOGETHER = (1_000_000, 32, 8, 1)
 """So much work is leased at once that was tried 0, 1, 2, 3 or more times. A process that dies takes
 all that it had in hand with it: tried again in smaller company, what kills it soon stands alone,
-and its neighbours are not given up with it."""
+and its neighbours are not given up with it. The least tried goes first, or a process that is killed
+from outside, soon after each start, would blame one event again and again."""
 
 ERROR_CHARACTERS_MAX = 500
 """Of what went wrong, kept for people."""
@@ -28,14 +29,13 @@ ERROR_CHARACTERS_MAX = 500
 def claim(
     connection: sqlite3.Connection, *, owner: str, limit: int, lease_s: float, now: datetime
 ) -> list[Claim]:
-    """Lease the oldest due work, and with it what was tried as often (`TRIED_TOGETHER`)."""
+    """Lease the oldest due work; what was tried before goes first, in small company."""
     token = secrets.token_hex(8)
     expires_at = now + timedelta(seconds=lease_s)
     due = connection.execute(SQL["due"], (to_micros(now), limit)).fetchall()
-    if due:
-        tried = due[0][1]
-        together = TRIED_TOGETHER[min(tried, len(TRIED_TOGETHER) - 1)]
-        due = [row for row in due if row[1] == tried][:together]
+    tried = min((attempts for _, attempts in due if attempts), default=0)
+    together = TRIED_TOGETHER[min(tried, len(TRIED_TOGETHER) - 1)]
+    due = [row for row in due if row[1] == tried][:together]
     connection.executemany(
         SQL["lease"],
         [(owner, token, attempts + 1, to_micros(expires_at), seq) for seq, attempts in due],

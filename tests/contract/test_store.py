@@ -432,6 +432,18 @@ class TestOutbox:
         marks = await store.watermarks()
         assert (marks.pending_count, [one.seq for one in marks.quarantined]) == (0, [poison])
 
+    async def test_kills_soon_after_each_start_blame_no_event_in_particular(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """Issue 2, crash test: a process that never gets further than its first batch."""
+        await client.record([message("user", f"event {number}") for number in range(12)])
+        now = NOW
+        for _ in range(16):
+            claims = await store.claim(owner="a", limit=64, lease_s=1, now=now)
+            now += timedelta(seconds=2)
+        [last] = claims
+        assert last.attempt == 4
+
     async def test_quarantined_work_is_listed_blocks_nothing_and_is_retried_on_demand(
         self, store: SqliteStore, client: Client
     ) -> None:

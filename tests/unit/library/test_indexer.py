@@ -130,7 +130,7 @@ async def test_an_event_whose_attempts_all_ended_with_the_process_is_given_up(
     await teller.leave(db, "kills the process")
     store = await SqliteStore.open(db)
     now = datetime.now(UTC) - timedelta(days=1)
-    for _ in range(indexer.MOST_ATTEMPTS):
+    for _ in range(indexer.MOST_DEATHS):
         now += timedelta(hours=1)
         await store.claim(owner="dead", limit=10, lease_s=1, now=now)
     await store.close()
@@ -139,7 +139,7 @@ async def test_an_event_whose_attempts_all_ended_with_the_process_is_given_up(
         await teller.tell("a new one")
         await teller.indexed()
         (given_up,) = (await library.status())["quarantined"]
-        assert given_up["attempts"] == indexer.MOST_ATTEMPTS + 1
+        assert given_up["attempts"] == indexer.MOST_DEATHS + 1
 
 
 async def test_the_writer_is_given_back_when_there_is_nothing_to_do(
