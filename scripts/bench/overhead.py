@@ -54,11 +54,12 @@ class Sizes:
     paged: int
     resent: int
     soak_warm: int
+    """Until the caches are full, each of which has its limit."""
     soak: int
     starts: int
 
 
-FULL = Sizes(1_000, 200, {50: 200, 500: 40}, 200, 20, 2_000, 10_000, 5)
+FULL = Sizes(1_000, 200, {50: 200, 500: 40}, 200, 20, 4_000, 10_000, 5)
 QUICK = Sizes(200, 40, {50: 40, 500: 10}, 40, 6, 400, 1_000, 2)
 
 
