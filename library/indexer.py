@@ -106,19 +106,22 @@ class Indexer:
             self._hurry.set()
         self._work.set()
 
+    def hurry(self) -> None:
+        """Index what is owed now, without gathering more: somebody waits."""
+        self._work.set()
+        self._hurry.set()
+
     def repair_soon(self) -> None:
         """Note that the index could not be read."""
         self._must_repair = True
-        self._work.set()
-        self._hurry.set()
+        self.hurry()
 
     async def wait_until(self, is_done: Callable[[], Awaitable[bool]], timeout_s: float) -> bool:
         """Index without gathering until `is_done`, at most `timeout_s`; return whether it is."""
         try:
             async with asyncio.timeout(timeout_s), self._progress:
                 while not await is_done():
-                    self._hurry.set()
-                    self._work.set()
+                    self.hurry()
                     await self._progress.wait()
         except TimeoutError:
             return await is_done()
@@ -127,8 +130,7 @@ class Indexer:
     async def stop(self, timeout_s: float) -> None:
         """Finish the batch in hand; what takes longer is cancelled and stays owed."""
         self._is_stopping = True
-        self._work.set()
-        self._hurry.set()
+        self.hurry()
         if self._task is None:
             return
         _, late = await asyncio.wait({self._task}, timeout=timeout_s)

@@ -245,9 +245,9 @@ class Library:
         return await self._forget(lambda: self.store.forget_collection(name))
 
     async def retry_quarantined(self, seqs: Sequence[int] | None = None) -> int:
-        """Give quarantined events (None: all) new attempts; return how many."""
+        """Give quarantined events (None: all) new attempts, at once; return how many."""
         count = await self.store.retry_quarantined(seqs)
-        self._indexer.wake()
+        self._indexer.hurry()
         return count
 
     async def _forget(self, delete: Callable[[], Awaitable[int]]) -> int:
