@@ -128,9 +128,10 @@ def index_of(db: Path) -> list[tuple[Any, ...]]:
     )
 
 
-def found(gateway: GatewayProcess, words: str) -> list[str]:
-    answer = gateway.get("/library/search", params={"q": words, "limit": 20}).json()
-    return sorted(hit["text"] for hit in answer["hits"])
+def best(gateway: GatewayProcess, words: str) -> str:
+    """Return the best hit; of the many that are alike further down, either order is right."""
+    answer = gateway.get("/library/search", params={"q": words, "limit": 5}).json()
+    return str(answer["hits"][0]["text"])
 
 
 def test_no_kill_loses_doubles_or_damages_anything(
@@ -177,6 +178,7 @@ def compare_with_undisturbed(
     differing = [row[:3] for row in {*undisturbed} ^ {*found_there}]
     assert sorted(differing) == []
     assert undisturbed == found_there
-    for words in ("client1 turn 3", filler("client21", words=4)):
-        assert found(other, words) == found(disturbed, words) != []
+    for words in ("about client1 turn 0", f"{filler('client21', words=30)} client2 turn 1"):
+        assert best(other, words) == best(disturbed, words)
+        assert words in best(disturbed, words).replace("\n", " ")
     assert other.stop() == 0
