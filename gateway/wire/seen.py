@@ -36,6 +36,10 @@ class SeenMessages:
         """Messages that are known now."""
         return len(self._young) + len(self._old)
 
+    def forget(self) -> None:
+        """Drop everything: a conversation that is deleted may not live on in here."""
+        self._old, self._young, self._young_bytes = {}, {}, 0
+
     def message(self, data: bytes, read: Callable[[bytes], Message]) -> Message:
         """Return the message in `data`, by `read` where it is not known (any more)."""
         found = self._young.get(data)

@@ -50,6 +50,16 @@ def test_what_is_kept_stays_within_its_limit_and_the_used_stays_longest() -> Non
     assert seen.held_count * 900 <= 40_000
 
 
+def test_what_is_forgotten_is_read_anew() -> None:
+    """DESIGN 9: deleting a thread deletes its cache entries."""
+    seen = SeenMessages()
+    decode(body(said("one"), said("two")), seen)
+    seen.forget()
+    assert seen.held_count == 0
+    decode(body(said("one")), seen)
+    assert (seen.hits, seen.misses) == (0, 3)
+
+
 def test_a_bad_message_is_named_by_its_place_each_time() -> None:
     seen = SeenMessages()
     for index in (1, 2):
