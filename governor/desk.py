@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from governor.packing import Candidate, pack
 from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
 from governor.state import DeskEntry
 from library.records import Event, Hit
 
 FRAME = rendered_block(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
+CHARS_A_TOKEN_MAX = 12
+"""Text of so many characters a token is rare: what is longer is not counted to see that it does not
+fit; only a saving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +61,20 @@ def lay_out(
     taken_digests: frozenset[bytes],
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
-    room = room_tokens - count(FRAME)
-    chosen: dict[str, Laid] = {}
-    candidates: list[Candidate] = []
+    left = room_tokens - count(FRAME)
+    chosen: dict[tuple[int, int], Laid] = {}
     for hit in hits:
-        if hit.score < minimum_relevance or hit.event.digest in taken_digests:
-            continue
         laid = _laid(hit)
-        key = f"{laid.entry.seq}:{laid.entry.first}"
-        if key not in chosen:
-            cost = count(rendered(laid, thread_no)) + 1  # The line break between two records.
+        key = (laid.entry.seq, laid.entry.first)
+        if hit.score < minimum_relevance or hit.event.digest in taken_digests or key in chosen:
+            continue
+        if laid.entry.stop - laid.entry.start > left * CHARS_A_TOKEN_MAX:
+            continue  # It cannot fit, which a look is enough to know.
+        cost = count(rendered(laid, thread_no)) + 1  # The line break between two records.
+        if cost <= left:  # Else a smaller one behind it still gets its chance.
             chosen[key] = replace(laid, tokens=cost)
-            candidates.append(Candidate(key, cost))
-    kept = pack(candidates, budget_tokens=room)
-    return Desk(_merged([chosen[one.key] for one in kept]))
+            left -= cost
+    return Desk(_merged(list(chosen.values())))
 
 
 def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Desk | None:

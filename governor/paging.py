@@ -25,7 +25,7 @@ from library.records import Event, RecordedTurn, SearchQuery
 from library.store.encoding import event_id
 
 HITS_MIN, HITS_MAX = 20, 120
-RECORD_TOKENS = 32
+RECORD_TOKENS = 40
 """A record with its header is seldom shorter, so that a desk can use no more hits than fit so."""
 
 
