@@ -121,7 +121,8 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
 
     """
     settings = gateway.settings
-    gateway.counters.start_loading()
+    if base_url is not None:  # Else a command that may count nothing: half a second saved.
+        gateway.counters.start_loading()
     if settings.keys_file:
         keys_file = Path(settings.keys_file)
         gateway.keyring = await asyncio.to_thread(
