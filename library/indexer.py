@@ -151,7 +151,7 @@ class Indexer:
                 self._work.clear()
                 is_drained = await self._drain_some()
                 self._outage_count = 0
-                if is_drained:
+                if is_drained and not self._is_stopping:  # `stop` may have been called meanwhile.
                     await self._wait_for_work()
             except LibraryError as error:
                 self._outage_count += 1

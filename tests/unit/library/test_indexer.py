@@ -96,6 +96,27 @@ async def test_closing_ends_within_its_bound_whatever_the_indexer_does(
         assert not await library.wait_indexed(teller.recorded.thread_no, 0.05)
 
 
+@pytest.mark.parametrize("step", ["catch_up", "claim"])
+async def test_closing_while_the_indexer_is_at_its_first_step_waits_for_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A command that only reads opens and closes the library at once."""
+    entered, may_go_on = asyncio.Event(), asyncio.Event()
+    owner = Catalogue if step == "catch_up" else SqliteStore
+    work = getattr(owner, step)
+
+    async def slow(*arguments: object, **more: object) -> object:
+        entered.set()
+        await may_go_on.wait()
+        return await work(*arguments, **more)
+
+    monkeypatch.setattr(owner, step, slow)
+    async with asyncio.timeout(indexer.GATHER_S / 2):
+        async with opened(tmp_path / "a.db"):
+            await entered.wait()
+            asyncio.get_running_loop().call_later(0.01, may_go_on.set)
+
+
 @pytest.mark.usefixtures("quick_retries")
 async def test_a_store_that_fails_for_a_while_costs_time_and_no_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
