@@ -120,7 +120,7 @@ class Client:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.http = httpx.Client(base_url=url, timeout=30, trust_env=False)
+        self.http = httpx.Client(base_url=url, timeout=30, trust_env=False, verify=False)
         self.opened.append(self)
 
     def close(self) -> None:
