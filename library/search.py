@@ -170,6 +170,8 @@ class Search:
             )
             found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
             missing = [event for event in rows if event.seq > found_upto]
+            # While it is built, words are weighed by what it holds so far: that is said too.
+            is_cut = is_cut or not self._catalogue.is_whole
             is_cut = is_cut or len(missing) == TAIL_EVENTS or query.scope == "project"
             more, is_later = await self.tail.of_events(missing)
             found, is_late = [*found, *more], is_late or is_later
