@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from governor.layout import CHARS_A_TOKEN_MAX
 from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
 from governor.state import DeskEntry
 from library.records import Event, Hit
 
 FRAME = rendered_block(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
-CHARS_A_TOKEN_MAX = 12
-"""Text of so many characters a token is rare: what is longer is not counted to see that it does not
-fit; only a saving."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ which no tokenizer accepts, as the three bytes each that they would be.
 """
 
 import asyncio
-import ctypes
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import blake2b
@@ -16,6 +14,7 @@ from typing import Protocol
 
 from governor.counting.bound import bound_tokens
 from governor.counting.cache import CountCache
+from library.runtime.allocator import give_back
 
 UpstreamCount = Callable[[str], Awaitable[int | None]]
 """Asks the upstream for the tokens of a text; None: it could not tell. Raises nothing."""
@@ -63,7 +62,7 @@ class Encoding:
         with self._lock:
             if self._count is None:
                 self._count = quicktok.get_encoding(self.identity).count
-                _trim_memory()
+                give_back()  # 10 MB that loading needed for a moment.
             return self._count
 
     def count(self, text: str) -> int:
@@ -165,11 +164,3 @@ class Asked:
 
 def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def _trim_memory() -> None:
-    """Give the memory that loading needed for a moment back to the system: 10 MB. glibc only."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
