@@ -54,8 +54,10 @@ class Rooms:
 def rooms(policy: Policy, *, left_tokens: int) -> Rooms:
     """Share what pins leave between desk and recent window.
 
-    The desk takes at most half of it, so that a small budget still has recent messages.
+    The desk takes at most half of it, so that a small budget still has recent messages; a desk
+    that the request itself asks for is taken at its word, be it all of the room.
     """
     assert left_tokens >= 0
-    desk = 0 if policy.recall == "off" else min(policy.desk_tokens, left_tokens // 2)
+    most = left_tokens // 2 if policy.asked_desk_tokens is None else left_tokens
+    desk = 0 if policy.recall == "off" else min(policy.desk_tokens, most)
     return Rooms(desk, left_tokens - desk)

@@ -17,8 +17,11 @@ STEP_CHARS_MAX = 1_000
 """Of the latest step of a tool loop."""
 
 
-def focuses(layout: Layout) -> tuple[str, ...]:
-    """Return what to look for, the most important first: the question, and the latest step."""
+def focuses(layout: Layout, *, asked: str | None = None) -> tuple[str, ...]:
+    """Return what to look for, the most important first: what is asked for by the caller, or else
+    the question, and the latest step."""
+    if asked is not None:
+        return (_ends(asked, QUESTION_CHARS_MAX),) if asked.strip() else ()
     transcript = layout.transcript
     question = layout.question_message()
     found = [] if question is None else [_ends(question.text, QUESTION_CHARS_MAX)]

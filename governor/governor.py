@@ -221,6 +221,7 @@ class Governor:
             state=state,
             has_earlier_past=min(positions, default=0) > 0,
             newest_event_id=request.event_id,
+            focus=request.focus,
         )
         await self._wait_until_fresh(request, recorded, paging, report)
         paged = await paging.paged()

@@ -69,6 +69,8 @@ class Paging:
     """The store knows events of this conversation from before the transcript begins."""
     newest_event_id: str | None
     """The caller's own id for the newest message."""
+    focus: str | None = None
+    """What to look for instead of what the transcript is about."""
 
     @property
     def thread_no(self) -> int:
@@ -198,7 +200,7 @@ class Paging:
         try:
             found = [
                 await self.library.search(replace(query, text=focus))
-                for focus in focuses(self.layout)
+                for focus in focuses(self.layout, asked=self.focus)
             ]
         except StoreUnavailable:
             # The request is recorded; it can go out without the past, and says so.
@@ -232,6 +234,8 @@ class Paging:
         question = self.question_seq()
         if state is None or not state.desk or window.is_moved or question is None:
             return None
+        if self.focus is not None:
+            return None  # Whoever names a focus wants a desk for it.
         if state.question_seq != question or self.layout.last == self.layout.transcript.question:
             return None
         seqs = [entry.seq for entry in state.desk]

@@ -103,6 +103,8 @@ class TurnRequest:
     dialect: "Dialect"
     event_id: str | None = None
     """Caller's id for the newest message."""
+    focus: str | None = None
+    """What to lay the desk out for; None: the question, and the latest step of a tool loop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governor.budget import allowed_tokens, rooms
+from governor.budget import Rooms, allowed_tokens, rooms, settled
 from governor.packing import Candidate, pack
 from governor.turn import Policy
 
@@ -30,6 +30,13 @@ def test_rooms_share_out_exactly_what_is_left(left: int) -> None:
     shared = rooms(Policy(), left_tokens=left)
     assert shared.desk_tokens + shared.window_tokens == left
     assert 0 <= shared.desk_tokens <= shared.window_tokens
+
+
+def test_a_desk_that_the_request_asks_for_may_take_all_the_room() -> None:
+    asked = settled(Policy(asked_desk_tokens=900), thread_tokens=None)
+    assert rooms(asked, left_tokens=1_000) == Rooms(desk_tokens=900, window_tokens=100)
+    assert rooms(asked, left_tokens=500) == Rooms(desk_tokens=500, window_tokens=0)
+    assert rooms(Policy(desk_tokens=900), left_tokens=1_000) == Rooms(500, 500)
 
 
 def test_without_recall_the_window_has_the_desks_room() -> None:

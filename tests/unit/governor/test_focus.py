@@ -29,6 +29,12 @@ def test_a_long_text_is_known_by_its_start_and_end() -> None:
     assert step.endswith("rrend")
 
 
+def test_what_the_caller_asks_for_goes_before_what_the_transcript_is_about() -> None:
+    layout = layout_of(user("task"), assistant("", "a"), tool("a"))
+    assert focuses(layout, asked="the blue vault") == ("the blue vault",)
+    assert focuses(layout, asked=" ") == ()
+
+
 def test_what_has_no_words_is_no_focus() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.invalid/a.png"}}
     assert focuses(layout_of({"role": "user", "content": [picture]})) == ()

@@ -1,0 +1,83 @@
+"""What `prepare` lays out when its caller says what for."""
+
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from gateway.wire import chat_completions
+from gateway.wire.chat_completions import message_of
+from governor import Clock, Governor, Message, Policy, PreparedTurn, TurnRequest
+from governor.counting import Counters
+from library.library import Library, LibraryOptions
+
+QUESTION = {"role": "user", "content": "And now?"}
+
+
+def said(role: str, text: str) -> Message:
+    return message_of({"role": role, "content": text})
+
+
+PAST = tuple(
+    message
+    for at in range(40)
+    for message in (
+        said("user", f"Note {at}: the boathouse number {at} is painted in colour {at * 7}."),
+        said("assistant", f"Noted, boathouse {at}, and the walnut tree stands beside it."),
+    )
+)
+
+
+@pytest.fixture
+async def library(tmp_path: Path) -> AsyncIterator[Library]:
+    opened = await Library.open(LibraryOptions(db=tmp_path / "library.db"))
+    yield opened
+    await opened.close()
+
+
+async def prepared(library: Library, policy: Policy, *, focus: str | None) -> PreparedTurn:
+    counters = Counters()
+    clock = Clock(now=lambda: datetime.now(UTC), monotonic_s=time.monotonic)
+    request = TurnRequest(
+        turn_id=uuid4().hex,
+        collection="test",
+        session_id="talk",
+        identified_by="test",
+        model="gpt-4o",
+        upstream="test",
+        messages=(*PAST, message_of(QUESTION)),
+        schemas=(),
+        reply_tokens=None,
+        policy=policy,
+        counter=counters.counter_for("gpt-4o"),
+        dialect=chat_completions,
+        focus=focus,
+    )
+    return await Governor(library, clock, counters).prepare(request)
+
+
+def desk_of(turn: PreparedTurn) -> str:
+    assert turn.plan is not None
+    return turn.plan[-1].before
+
+
+async def test_a_named_focus_is_what_the_desk_is_laid_out_for(library: Library) -> None:
+    policy = Policy(budget_tokens=800)
+    named = await prepared(library, policy, focus="What colour has boathouse number 3?")
+    other = await prepared(library, policy, focus="What colour has boathouse number 17?")
+    assert "Note 3:" in desk_of(named)
+    assert "Note 17:" in desk_of(other)
+    assert "Note 3:" not in desk_of(await prepared(library, policy, focus=None))
+
+
+async def test_a_desk_that_asks_for_all_the_room_leaves_no_recent_window(library: Library) -> None:
+    policy = Policy(budget_tokens=600, asked_desk_tokens=600)
+    turn = await prepared(library, policy, focus="boathouse number walnut tree colour")
+    assert turn.plan is not None
+    assert turn.report.parts["window"] == 0
+    assert [one.message.text for one in turn.plan] == ["And now?"]
+    assert turn.report.parts["desk"] > 500
+    assert turn.report.prompt_tokens <= 600
