@@ -69,7 +69,7 @@ class Indexer:
         catalogue: Catalogue,
         backlog: Backlog,
         embedder: Embedder | None,
-        on_indexed: Callable[[int, IndexedEvent], None],
+        on_indexed: Callable[[Event, IndexedEvent], None],
         owner: str,
         now: Callable[[], datetime],
     ) -> None:
@@ -217,12 +217,12 @@ class Indexer:
             # An event that is gone was deleted; its claim is settled with nothing.
             gone = [IndexedEvent(one.seq, (), ()) for one in bite if one.seq not in present]
             await self._store.settle(bite, [*(indexed for _, indexed in results), *gone])
-            for collection_id, indexed in results:
-                self._on_indexed(collection_id, indexed)
+            for event, indexed in results:
+                self._on_indexed(event, indexed)
             self._backlog.drop([claim.seq for claim in bite])
 
-    async def _add(self, seqs: Sequence[int]) -> list[tuple[int, IndexedEvent]]:
-        """Add events to the index, yet to be committed; return each with its collection."""
+    async def _add(self, seqs: Sequence[int]) -> list[tuple[Event, IndexedEvent]]:
+        """Add events to the index, yet to be committed; return each with what came of it."""
         events = await self._store.events(seqs, collection_id=None)
         batch = await asyncio.to_thread(_cut, events)
         rows = iter(await self._rows(batch))
@@ -232,7 +232,7 @@ class Indexer:
         for event, passages in batch:
             own = tuple(islice(rows, len(passages)))
             identity = self._embedder.identity if own and self._embedder else ""
-            results.append((event.collection_id, IndexedEvent(event.seq, passages, own, identity)))
+            results.append((event, IndexedEvent(event.seq, passages, own, identity)))
         return results
 
     async def _rows(self, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> list[bytes]:

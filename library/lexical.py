@@ -15,7 +15,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,9 +23,10 @@ from tantivy import Occur, Query
 
 from library.errors import LibraryError
 from library.ranking import Candidate
+from library.records import Where
 from library.runtime.allocator import give_back
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Part of the folder's name: another version is another index, built anew."""
 WRITER_HEAP_BYTES = 15_000_000
 """The least that tantivy accepts for one thread."""
@@ -86,29 +86,6 @@ class Document(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Events of one branch with positions from `low` to `high`, both included."""
-
-    branch_id: int
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The scope of one search, as the index can check it."""
-
-    collection_id: int
-    thread_no: int | None
-    """The asking thread; None: every thread alike."""
-    ranges: tuple[Range, ...]
-    """What of the thread's path may be found."""
-    has_others: bool
-    """Every other thread of the collection may be found too."""
-    exclude_seqs: frozenset[int]
-
-
 def stems(words: Sequence[str]) -> list[str]:
     """Return the term of each word, in order."""
     return _ANALYZER.analyze(" ".join(words))
@@ -145,6 +122,7 @@ class Lexical:
                 self._added_upto = max(self._added_upto, document.seq)
                 fields = document._asdict()
                 fields["place"] = _place(document.branch_id, document.position)
+                fields["key"] = _passage_key(document.seq, document.ordinal)
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
 
     def commit(self) -> None:
@@ -212,6 +190,18 @@ class Lexical:
             ]
             found = self._fetch([*clauses, *self._scope(where)], 1.0, limit)
         return sorted(found)
+
+    def passages(self, keys: Sequence[tuple[int, int]]) -> list[Candidate]:
+        """Return the passages (seq, ordinal) that the index holds, unscored, by seq."""
+        if not keys:
+            return []
+        with _mapped():
+            # One term each: a set of as many takes more than twice the time.
+            wanted = Query.boolean_query(
+                [(Occur.Should, self._term("key", _passage_key(*key))) for key in keys]
+            )
+            clauses = [(Occur.Must, Query.const_score_query(wanted, 0.0))]
+            return sorted(self._fetch(clauses, 1.0, len(keys)))
 
     def passage_counts(self, low_seq: int, high_seq: int) -> Counter[int]:
         """Return how many passages the index has of each event in a span of seqs."""
@@ -312,6 +302,11 @@ def _place(branch_id: int, position: int) -> int:
     return branch_id << 32 | position + 1
 
 
+def _passage_key(seq: int, ordinal: int) -> int:
+    """Return what names a passage as one term; an event of the largest body has 2**17."""
+    return seq << 20 | ordinal
+
+
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_WORDS, tokenizer_name=_WORDS, index_option="freq")
@@ -319,6 +314,7 @@ def _schema() -> tantivy.Schema:
     for name in _KEYS:
         builder.add_integer_field(name, indexed=True, fast=True)
     builder.add_integer_field("place", indexed=True)
+    builder.add_integer_field("key", indexed=True)
     for name in _NUMBERS:
         builder.add_integer_field(name, fast=True)
     return builder.build()

@@ -137,6 +137,8 @@ class Library:
         """Stop indexing within a bound and close the store."""
         try:
             await self._indexer.stop(STOP_TIMEOUT_S)
+            if self._vectors is not None:
+                await self._vectors.close()
             await self._catalogue.close()
         finally:
             await self.store.close()
@@ -259,6 +261,6 @@ class Library:
             if self._vectors is not None:
                 self._vectors.forget()
 
-    def _take_over(self, collection_id: int, indexed: IndexedEvent) -> None:
+    def _take_over(self, event: Event, indexed: IndexedEvent) -> None:
         if self._vectors is not None:
-            self._vectors.add(collection_id, indexed)
+            self._vectors.add(event, indexed)

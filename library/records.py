@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 DIGEST_BYTES = 16
 """128 bits: a collision among 2**40 messages has a chance below 2**-48."""
@@ -167,6 +167,17 @@ class IndexedEvent:
     """Identity of the embedder that made `vectors`; "" when there are none."""
 
 
+class EventRows(NamedTuple):
+    """The vectors of one event, and what a search in them must know of it; thousands are made."""
+
+    seq: int
+    thread_no: int
+    branch_id: int
+    position: int
+    rows: bytes
+    """int8 rows one after another, one a passage."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One owed piece of indexing work, leased to us for a while."""
@@ -217,6 +228,29 @@ class SearchQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """Events of one branch with positions from `low` to `high`, both included."""
+
+    branch_id: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The scope of one search, as an index can check it."""
+
+    collection_id: int
+    thread_no: int | None
+    """The asking thread; None: every thread alike."""
+    ranges: tuple[Range, ...]
+    """What of the thread's path may be found."""
+    has_others: bool
+    """Every other thread of the collection may be found too."""
+    exclude_seqs: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One passage found, best first."""
 
@@ -234,6 +268,7 @@ class SearchResult:
 
     hits: tuple[Hit, ...]
     degraded: tuple[str, ...]
-    """Of `embedder`, `lexical`, `index-behind`; empty when all was there."""
+    """Of `embedder`, `lexical`, `vectors` (still being loaded), `index-behind`; empty when all was
+    there."""
     indexed_seq: int
     """The watermark the answer stands on."""

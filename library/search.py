@@ -14,18 +14,22 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from library.analysis import question_words
 from library.backlog import Backlog
 from library.catalogue import Catalogue
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.errors import UnknownRecord
-from library.lexical import Lexical, LexicalUnavailable, Range, Where, stems
+from library.lexical import Lexical, LexicalUnavailable, stems
 from library.ranking import Candidate, Ranked, Weights, rank
-from library.records import Event, Hit, Passage, Path, SearchQuery, SearchResult
+from library.records import Event, Hit, Passage, Path, Range, SearchQuery, SearchResult, Where
 from library.store.contract import Store
 from library.tail import Tail, WaitingEvent, WaitingPassage
-from library.vectors.vectors import Vectors
+from library.vectors.vectors import Vectors, VectorsLoading
+
+if TYPE_CHECKING:
+    from library.vectors.matrix import Matrix
 
 CANDIDATES = 200
 """Passages fetched by words; a desk holds about twenty."""
@@ -46,6 +50,8 @@ MOST_PATHS = 4_096
 """Live paths of other threads kept in memory, about 200 bytes each."""
 FULL_QUESTION_WORDS = 8
 """Of a longer question the rarest words count as all of it: no passage holds a whole page."""
+Key = tuple[int, int]
+"""(seq, ordinal) of a passage."""
 Spans = Mapping[int, tuple[int, int]]
 """Positions of a path by branch, first and last."""
 _K1, _B = 1.2, 0.75
@@ -99,11 +105,15 @@ class Search:
         except LexicalUnavailable:
             self._on_damage()
             degraded.append("lexical")
-        cosines: Mapping[tuple[int, int], float] = {}
+        cosines: Mapping[Key, float] = {}
         try:
-            cosines = await self._cosines(query, found)
+            found, cosines = await self._compare(query, found)
         except EmbedderUnavailable:
             degraded.append("embedder")
+        except VectorsLoading:
+            degraded.append("vectors")
+        except LexicalUnavailable:
+            degraded.append("lexical")
         tail, is_cut = await self._waiting(query)
         if is_cut:
             degraded.append("index-behind")
@@ -129,15 +139,28 @@ class Search:
             limit *= 4
         return question, live
 
-    async def _cosines(
-        self, query: SearchQuery, found: Sequence[Candidate]
-    ) -> Mapping[tuple[int, int], float]:
-        """Return how like the question the candidates are; nothing where no vector counts."""
-        if self._vectors is None or self._embedder is None or not found:
-            return {}
+    async def _compare(
+        self, query: SearchQuery, found: list[Candidate]
+    ) -> tuple[list[Candidate], Mapping[Key, float]]:
+        """Return candidates with those added that the question is like, and how like each is."""
+        if self._vectors is None or self._embedder is None:
+            return found, {}
         row = await self._embedder.embed_question(query.text)
         matrix = await self._vectors.of(query.collection_id)
-        return matrix.cosines(row, [one[:2] for one in found])
+        lexical = self._catalogue.lexical
+        known = {one[:2] for one in found}
+        limit = CANDIDATES
+        for _ in range(FETCH_ROUNDS):
+            near, has_more = await asyncio.to_thread(
+                _look_near, matrix, lexical, where_of(query), row, limit
+            )
+            live = await self._live(near, query.thread_no if query.path else None)
+            if not has_more or len({one.seq for one in live}) >= ENOUGH_EVENTS:
+                break
+            limit *= 4
+        found = found + [one for one in live if one[:2] not in known]
+        keys = [one[:2] for one in found]
+        return found, await asyncio.to_thread(matrix.cosines, row, keys)
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
@@ -287,6 +310,14 @@ def _fetch(
     wanted = sorted(place for place in places - have if place[1] >= 0)
     around = lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
     return question, found + around, len(found) == limit
+
+
+def _look_near(
+    matrix: "Matrix", lexical: Lexical, where: Where, row: bytes, limit: int
+) -> tuple[list[Candidate], bool]:
+    """Return the passages most like a question, and whether there may be more."""
+    near = matrix.search(row, where, limit=limit)
+    return lexical.passages([key for key, _ in near]), len(near) == limit
 
 
 def _branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:

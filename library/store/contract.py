@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from library.records import (
     Claim,
     Event,
+    EventRows,
     IncomingTurn,
     IndexedEvent,
     Path,
@@ -213,9 +214,9 @@ class Store(Protocol):
         """Yield all indexed events in order of seq, with passages and vectors, for a rebuild."""
 
     async def vectors(
-        self, collection_id: int, *, embedder: str, after: int
-    ) -> list[tuple[int, int, bytes]]:
-        """Return (seq, ordinal, row) of one embedder's vectors with seq > `after`."""
+        self, collection_id: int, *, embedder: str, after: int, limit: int
+    ) -> list[EventRows]:
+        """Return one embedder's vectors of at most `limit` events with seq > `after`, by seq."""
 
     async def meta(self, key: str) -> str | None:
         """Return a note kept beside the data; None: there is none."""

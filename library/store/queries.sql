@@ -365,8 +365,9 @@ SELECT 1 FROM outbox WHERE thread_no = ? AND is_quarantined = 0 LIMIT 1
 SELECT seq, spans, embedder, vectors FROM indexed WHERE seq > ? ORDER BY seq LIMIT ?
 
 -- name: vectors
-SELECT seq, spans, vectors FROM indexed
-WHERE collection_id = ? AND embedder = ? AND seq > ? ORDER BY seq
+SELECT i.seq, e.thread_no, e.branch_id, e.position, i.vectors
+FROM indexed AS i JOIN event AS e ON e.seq = i.seq
+WHERE i.collection_id = ? AND i.embedder = ? AND i.seq > ? ORDER BY i.seq LIMIT ?
 
 -- ---- verification ---------------------------------------------------------------------------
 

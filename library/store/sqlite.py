@@ -16,12 +16,11 @@ from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, Self, TypeVar
 
-import orjson
-
 from library.lock import Owner, OwnerLock
 from library.records import (
     Claim,
     Event,
+    EventRows,
     IncomingTurn,
     IndexedEvent,
     Path,
@@ -340,17 +339,13 @@ class SqliteStore:
             after = found[-1][0].seq
 
     async def vectors(
-        self, collection_id: int, *, embedder: str, after: int
-    ) -> list[tuple[int, int, bytes]]:
-        """Return (seq, ordinal, row) of one embedder's vectors with seq > `after`."""
+        self, collection_id: int, *, embedder: str, after: int, limit: int
+    ) -> list[EventRows]:
+        """Return one embedder's vectors of at most `limit` events with seq > `after`, by seq."""
 
-        def work(connection: sqlite3.Connection) -> list[tuple[int, int, bytes]]:
-            key = (collection_id, embedder, after)
-            return [
-                (seq, ordinal, row)
-                for seq, spans, vectors in connection.execute(SQL["vectors"], key).fetchall()
-                for ordinal, row in enumerate(outbox.vector_rows(vectors, len(orjson.loads(spans))))
-            ]
+        def work(connection: sqlite3.Connection) -> list[EventRows]:
+            key = (collection_id, embedder, after, limit)
+            return list(map(EventRows._make, connection.execute(SQL["vectors"], key)))
 
         return await self._read(work)
 

@@ -1,4 +1,23 @@
-"""Rows of vectors in memory, to score the candidates of a search. The seam to numpy.
+"""One collection's rows of vectors in memory, searched whole. The seam to numpy.
+
+A row stands for one passage: `dim` int8 numbers, the signs of them as one bit each, and what its
+scope needs. A search first marks the rows in scope, then counts in how many signs each of them
+differs from the question, and computes the true cosine of the nearest by that count only. Signs
+are an eighth of the bytes and need no multiplication; what they get wrong the second look mends.
+
+* Scope, exclusions and deletions are marked before anything is cut off, so that what must not be
+  found can never use up the places of what may.
+* Rows lie in blocks that never move: there is no moment with two copies of a large array, and
+  threads read on while the event loop adds. Words of signs lie one below the other (all first
+  words of a block, then all second ones), because a long run of equal operations on one column is
+  what numpy does at the speed of memory.
+* What comes out depends on the rows, and not on the order in which they came.
+
+Measured on one core of an AMD EPYC: 0.65 ms to compare 100,000 rows of 384 numbers, 7 ms for a
+million (faiss's binary index: 0.62 and 5.2).
+
+Rejected: float32 rows in one array (24 ms at 100,000), and dictionaries from key to place (200
+bytes a passage where the rest is 450).
 
 Import this module when there is a row to keep: numpy costs 11 MB.
 """
@@ -8,47 +27,286 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_FIRST_CAPACITY = 1_024
+from library.records import EventRows, Where
+
+BLOCK_ROWS = 65_536
+"""Small enough that the signs of a block stay in the processor's cache while they are counted."""
+RESCORED = 1_024
+"""Rows whose cosine is computed, a third of a millisecond."""
+MOST_EQUALS = RESCORED
+"""Of those that differ in as many signs as the last one to be re-scored, so many of the newest: a
+line that was logged for ever makes a crowd of equals."""
+MOST_RESCORED = 2 * RESCORED
+"""More are narrowed down at once."""
+FEW = 16
+"""Where at most one in so many rows of a block is in scope, those are picked out first."""
+ORDINAL_BITS = 20
+"""An event of the largest body has 130,000 passages."""
+_WORD_BITS = 64
+_NOBODY = -1
+"""Thread of a row that was replaced or deleted."""
 _LEAST_NORM = 1e-9
 """Instead of zero, so that a row of zeros is like nothing."""
 
 Key = tuple[int, int]
 """(seq, ordinal) of a passage."""
+_Ints = NDArray[np.int64]
 
 
 class Matrix:
-    """One collection's rows; grows on the event loop, is read in threads."""
+    """See the module's docstring. One writer at a time; searches may run in several threads."""
 
     def __init__(self, dim: int) -> None:
-        self._rows: NDArray[np.int8] = np.zeros((_FIRST_CAPACITY, dim), np.int8)
-        self._places: dict[Key, int] = {}
-        self._count = 0
+        self._dim = dim
+        self._blocks: list[_Block] = []
+        self._highest_seq = -1
+        self._dead_count = 0
 
     def __len__(self) -> int:
-        return len(self._places)
+        return sum(block.count for block in self._blocks) - self._dead_count
 
     @property
     def size_bytes(self) -> int:
-        return self._rows.nbytes
+        """What the rows take, without the room kept for more, which no memory stands behind."""
+        return sum(block.size_bytes for block in self._blocks)
 
-    def add(self, entries: Iterable[tuple[Key, bytes]]) -> None:
-        """Add rows; a key that is there already gets its new row."""
-        for key, row in entries:
-            if self._count == len(self._rows):
-                # A thread that reads keeps the old array, which stays right for what it holds.
-                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-            self._rows[self._count] = np.frombuffer(row, np.int8)
-            self._places[key] = self._count
-            self._count += 1
+    # -- writing --------------------------------------------------------------------------------
+    def add(self, events: Sequence[EventRows]) -> None:
+        """Add the rows of events; those of an event that is there already are replaced."""
+        newest = {each.seq: each for each in events}
+        # Rows of another size are no rows of this embedder: `verify` finds and names them.
+        events = [each for each in newest.values() if each.rows and not len(each.rows) % self._dim]
+        if not events:
+            return
+        known = [each.seq for each in events if each.seq <= self._highest_seq]
+        if known:
+            self._kill(known)
+        self._highest_seq = max(self._highest_seq, *(each.seq for each in events))
+        rows = np.frombuffer(b"".join([each.rows for each in events]), np.int8)
+        rows = rows.reshape(-1, self._dim)
+        counts = np.array([len(each.rows) // self._dim for each in events])
+        heads = np.array([each[:4] for each in events], np.int64).repeat(counts, axis=0)
+        ordinals = np.arange(len(rows)) - (counts.cumsum() - counts).repeat(counts)
+        at = 0
+        while at < len(rows):
+            if not self._blocks or self._blocks[-1].count == BLOCK_ROWS:
+                self._blocks.append(_Block(self._dim))
+            block = self._blocks[-1]
+            stop = min(len(rows), at + BLOCK_ROWS - block.count)
+            block.add(rows[at:stop], heads[at:stop], ordinals[at:stop])
+            at = stop
+
+    def forget_thread(self, thread_no: int) -> None:
+        """Never find a thread's rows again."""
+        for block in self._blocks:
+            self._dead_count += block.kill(block.threads[: block.count] == thread_no)
+
+    def _kill(self, seqs: Iterable[int]) -> None:
+        wanted = np.unique(np.fromiter(seqs, np.int64))
+        for block in self._blocks:
+            self._dead_count += block.kill(block.places_of(wanted))
+
+    # -- searching, from any thread -------------------------------------------------------------
+    def search(self, question: bytes, where: Where, *, limit: int) -> list[tuple[Key, float]]:
+        """Return the passages in scope that are most like the question, best first, by cosine.
+
+        Exact while at most `RESCORED` rows are in scope. Cost: one look at every row of the
+        collection.
+        """
+        asked = np.frombuffer(question, np.int8)
+        nearest = _Nearest(_signs(asked[np.newaxis])[:, 0])
+        blocks = list(self._blocks)
+        for number, block in enumerate(blocks):
+            nearest.look_at(block, block.in_scope(where), first_place=number * BLOCK_ROWS)
+        places = nearest.places()
+        found: list[tuple[float, int]] = []
+        for number in np.unique(places // BLOCK_ROWS).tolist():
+            block = blocks[number]
+            own = places[places // BLOCK_ROWS == number] % BLOCK_ROWS
+            values = _cosines(block.rows[own], asked)
+            found += zip(values.tolist(), block.keys[own].tolist(), strict=True)
+        found.sort(key=lambda one: (-one[0], -one[1]))
+        return [(_key(packed), value) for value, packed in found[:limit]]
 
     def cosines(self, question: bytes, keys: Sequence[Key]) -> dict[Key, float]:
         """Return how like the question each passage is, for those that have a row."""
-        places = self._places
-        known = [key for key in keys if key in places]
-        if not known:
-            return {}
-        rows = self._rows[[places[key] for key in known]].astype(np.float32)
-        asked = np.frombuffer(question, np.int8).astype(np.float32)
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(asked @ asked)
-        values = rows @ asked / np.maximum(norms, _LEAST_NORM)
-        return dict(zip(known, values.tolist(), strict=True))
+        asked = np.frombuffer(question, np.int8)
+        wanted = np.sort(np.array([seq << ORDINAL_BITS | at for seq, at in keys], np.int64))
+        found: dict[Key, float] = {}
+        for block in list(self._blocks):
+            places = block.find(wanted)
+            values = _cosines(block.rows[places], asked)
+            known = map(_key, block.keys[places].tolist())
+            found |= zip(known, values.tolist(), strict=True)
+        return found
+
+
+class _Block:
+    """Rows that came one after another, column by column."""
+
+    def __init__(self, dim: int) -> None:
+        words = -(-dim // _WORD_BITS)
+        # `empty` and not `zeros`: no memory stands behind what was never written.
+        self.rows: NDArray[np.int8] = np.empty((BLOCK_ROWS, dim), np.int8)
+        self.signs: NDArray[np.uint64] = np.empty((words, BLOCK_ROWS), np.uint64)
+        self.keys: _Ints = np.empty(BLOCK_ROWS, np.int64)
+        """seq << ORDINAL_BITS | ordinal."""
+        self.threads: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
+        self.branches: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
+        self.positions: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
+        self.count = 0
+        self._sorted: _Ints | None = None
+        """Places in order of key, where that is not the order of the places."""
+        self._is_rising = True
+
+    @property
+    def size_bytes(self) -> int:
+        columns = (self.rows, self.signs, self.keys, self.threads, self.branches, self.positions)
+        return self.count * sum(column.nbytes for column in columns) // BLOCK_ROWS
+
+    def add(self, rows: NDArray[np.int8], heads: _Ints, ordinals: _Ints) -> None:
+        """Add rows; `heads` is (row_count, 4): seq, thread, branch, position."""
+        span = slice(self.count, self.count + len(rows))
+        self.rows[span] = rows
+        self.signs[:, span] = _signs(rows)
+        self.keys[span] = heads[:, 0] << ORDINAL_BITS | ordinals
+        self.threads[span] = heads[:, 1]
+        self.branches[span] = heads[:, 2]
+        self.positions[span] = heads[:, 3]
+        own = self.keys[max(0, self.count - 1) : span.stop]
+        self._is_rising = self._is_rising and bool(np.all(own[1:] > own[:-1]))
+        self._sorted = None
+        # Last, so that who reads meanwhile sees whole rows or none.
+        self.count = span.stop
+
+    def kill(self, places: NDArray[np.bool_] | _Ints) -> int:
+        """Mark rows as nobody's; return how many were somebody's."""
+        threads = self.threads[: self.count]
+        count = int(np.count_nonzero(threads[places] != _NOBODY))
+        threads[places] = _NOBODY
+        return count
+
+    def places_of(self, seqs: _Ints) -> _Ints:
+        """Return the places of all rows of events, given in order."""
+        order, keys = self._order()
+        lows = np.searchsorted(keys, seqs << ORDINAL_BITS)
+        highs = np.searchsorted(keys, seqs + 1 << ORDINAL_BITS)
+        has_some = lows < highs
+        spans = map(np.arange, lows[has_some], highs[has_some])
+        places: _Ints = np.concatenate([np.empty(0, np.int64), *spans])
+        return places if order is None else order[places]
+
+    def find(self, wanted: _Ints) -> _Ints:
+        """Return the places of the living rows that have one of the keys, given in order."""
+        order, keys = self._order()
+        # A row that replaces another stands behind it, also when both are in order of key.
+        at = np.searchsorted(keys, wanted, side="right") - 1
+        at = at[at >= 0] if len(keys) else at[:0]
+        at = at[np.isin(keys[at], wanted)]
+        places: _Ints = np.unique(at if order is None else order[at])
+        is_living: NDArray[np.bool_] = self.threads[places] != _NOBODY
+        return places[is_living]
+
+    def _order(self) -> tuple[_Ints | None, _Ints]:
+        """Return places in order of key (None: as they are), and the keys in that order."""
+        count = self.count
+        keys = self.keys[:count]
+        if self._is_rising:
+            return None, keys
+        order = self._sorted
+        if order is None or len(order) != count:
+            order = self._sorted = np.argsort(keys, kind="stable")
+        return order, keys[order]
+
+    def in_scope(self, where: Where) -> NDArray[np.bool_]:
+        """Return for each row whether it may be found."""
+        count = self.count
+        threads = self.threads[:count]
+        mask: NDArray[np.bool_] = np.zeros(count, np.bool_)
+        if where.has_others:
+            mask = threads != _NOBODY
+            if where.thread_no is not None:
+                mask &= threads != where.thread_no
+        if where.ranges:
+            own = np.flatnonzero(threads == where.thread_no)
+            spans = sorted((one.branch_id, one.low, one.high) for one in where.ranges)
+            ids, lows, highs = np.array(spans, np.int64).T
+            at = np.minimum(np.searchsorted(ids, self.branches[own]), len(ids) - 1)
+            positions = self.positions[own]
+            is_on = (ids[at] == self.branches[own]) & (lows[at] <= positions)
+            mask[own[is_on & (positions <= highs[at])]] = True
+        if where.exclude_seqs:
+            mask[self.places_of(np.array(sorted(where.exclude_seqs), np.int64))] = False
+        return mask
+
+
+class _Nearest:
+    """Collects the rows that differ least from a question, block after block."""
+
+    def __init__(self, signs: NDArray[np.uint64]) -> None:
+        self._signs = signs
+        self._most = len(signs) * _WORD_BITS
+        """Further away than this is of no use any more."""
+        self._places: list[_Ints] = []
+        self._distances: list[NDArray[np.uint16]] = []
+        self._count = 0
+
+    def look_at(self, block: _Block, mask: NDArray[np.bool_], *, first_place: int) -> None:
+        """Take in the rows of a block that `mask` allows."""
+        count = int(np.count_nonzero(mask))
+        if not count:
+            return
+        if count * FEW < len(mask):
+            places = np.flatnonzero(mask)
+            distances = self._count_differences(block.signs[:, places])
+            near = distances <= self._most
+            places, distances = places[near], distances[near]
+        else:
+            distances = self._count_differences(block.signs[:, : len(mask)])
+            places = np.flatnonzero((distances <= self._most) & mask)
+            distances = distances[places]
+        self._places.append(places + first_place)
+        self._distances.append(distances)
+        self._count += len(places)
+        if self._count > MOST_RESCORED:
+            self._narrow()
+
+    def places(self) -> _Ints:
+        """Return the places of those that are worth a second look, in order."""
+        if self._count > RESCORED:
+            self._narrow()
+        return np.concatenate([np.empty(0, np.int64), *self._places])
+
+    def _narrow(self) -> None:
+        """Drop what is further away than the first `RESCORED` are."""
+        places, distances = np.concatenate(self._places), np.concatenate(self._distances)
+        self._most = int(np.partition(distances, RESCORED - 1)[RESCORED - 1])
+        is_kept = distances < self._most
+        is_kept[np.flatnonzero(distances == self._most)[-MOST_EQUALS:]] = True
+        self._places, self._distances = [places[is_kept]], [distances[is_kept]]
+        self._count = len(self._places[0])
+
+    def _count_differences(self, signs: NDArray[np.uint64]) -> NDArray[np.uint16]:
+        """Return in how many signs each column of `signs` differs from the question."""
+        total = np.zeros(signs.shape[1], np.uint16)
+        for word, asked in zip(signs, self._signs, strict=True):
+            total += np.bitwise_count(word ^ asked)
+        return total
+
+
+def _signs(rows: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """Return the signs of rows as bits, (word_count, row_count)."""
+    packed = np.packbits(rows > 0, axis=1)
+    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % (_WORD_BITS // 8))))
+    return padded.view(np.uint64).T
+
+
+def _cosines(rows: NDArray[np.int8], asked: NDArray[np.int8]) -> NDArray[np.float32]:
+    wide, one = rows.astype(np.float32), asked.astype(np.float32)
+    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * np.sqrt(one @ one)
+    values: NDArray[np.float32] = wide @ one / np.maximum(norms, _LEAST_NORM)
+    return values
+
+
+def _key(packed: int) -> Key:
+    return packed >> ORDINAL_BITS, packed & (1 << ORDINAL_BITS) - 1

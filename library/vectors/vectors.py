@@ -1,21 +1,48 @@
-"""The vectors of the collections that are searched, loaded at the first search, updated in place.
+"""The vectors of the collections that are searched: in memory, one embedder's, updated in place.
 
-One embedder's rows only, so that rows of two identities never meet.
+They are read from the store when a collection is first searched, piece by piece on the side. A
+small collection is there before its search has to give up waiting; while a large one comes, its
+searches go by words alone and say so. Nothing derived lies on disk: a million rows take some
+seconds to read, there is no file to be damaged, to fall behind or to keep what was deleted, and a
+killed process leaves nothing half-written.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from library.records import IndexedEvent
+from library.errors import LibraryError
+from library.records import Event, EventRows, IndexedEvent
 from library.store.contract import Store
 
 if TYPE_CHECKING:
-    from library.vectors.matrix import Key, Matrix
+    from library.vectors.matrix import Matrix
 
-MOST_BYTES = 256 * 1024 * 1024
-"""Of all matrices; the least recently searched go first, but the one in use stays."""
+MOST_BYTES = 1024 * 1024 * 1024
+"""Of all matrices, two million passages; the least recently searched go first, but the one in use
+stays."""
+LOAD_WAIT_S = 1.0
+"""How long a collection's first searches wait for its vectors, counted from the first of them:
+enough for most. Those that come later wait no longer."""
+LOAD_EVENTS = 512
+"""Read and added at once, a few milliseconds: requests come in between."""
+
+logger = logging.getLogger(__name__)
+
+
+class VectorsLoading(LibraryError):
+    """The vectors of a collection are not in memory yet; words find meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A collection on its way."""
+
+    task: asyncio.Task[None]
+    until_s: float
+    """Nobody waits for it any longer than this, by the loop's clock."""
 
 
 class Vectors:
@@ -26,52 +53,95 @@ class Vectors:
         self._embedder = embedder
         self._dim = dim
         self._matrices: OrderedDict[int, Matrix] = OrderedDict()
-        self._loading = asyncio.Lock()
-        self._loading_id: int | None = None
-        self._arrived: list[IndexedEvent] = []
+        self._loads: dict[int, _Load] = {}
+        self._arrived: dict[int, list[EventRows]] = {}
+        """What is stored while a collection is being read waits for its turn here."""
+        self._reading = asyncio.Lock()
 
     @property
     def size_bytes(self) -> int:
         return sum(matrix.size_bytes for matrix in self._matrices.values())
 
     async def of(self, collection_id: int) -> "Matrix":
-        """Return a collection's rows, loaded."""
-        async with self._loading:
-            matrix = self._matrices.get(collection_id)
-            if matrix is None:
-                matrix = await self._load(collection_id)
-            self._matrices.move_to_end(collection_id)
-            while self.size_bytes > MOST_BYTES and len(self._matrices) > 1:
-                self._matrices.popitem(last=False)
-            return matrix
+        """Return a collection's rows, all of them.
 
-    def add(self, collection_id: int, indexed: IndexedEvent) -> None:
+        Raises:
+            VectorsLoading: they are on their way, or the store could not be read.
+
+        """
+        if collection_id not in self._matrices:
+            load = self._load_of(collection_id)
+            left_s = load.until_s - asyncio.get_running_loop().time()
+            await asyncio.wait({load.task}, timeout=max(0.0, left_s))
+        matrix = self._matrices.get(collection_id)
+        if matrix is None:
+            raise VectorsLoading(f"the vectors of collection {collection_id} are being loaded")
+        self._matrices.move_to_end(collection_id)
+        return matrix
+
+    def add(self, event: Event, indexed: IndexedEvent) -> None:
         """Take over what was just stored."""
         if indexed.embedder != self._embedder:
             return
-        if collection_id == self._loading_id:
-            self._arrived.append(indexed)
-        elif collection_id in self._matrices:
-            self._matrices[collection_id].add(_entries(indexed))
+        rows = EventRows(
+            event.seq, event.thread_no, event.branch_id, event.position, b"".join(indexed.vectors)
+        )
+        if event.collection_id in self._arrived:
+            self._arrived[event.collection_id].append(rows)
+        elif event.collection_id in self._matrices:
+            self._matrices[event.collection_id].add([rows])
 
     def forget(self) -> None:
-        """Drop everything; the next search loads what is left in the store."""
+        """Drop everything; the next searches load what is left in the store."""
         self._matrices.clear()
+        for load in self._loads.values():
+            load.task.cancel()
+        self._loads.clear()
+        self._arrived.clear()
 
-    async def _load(self, collection_id: int) -> "Matrix":
-        # What is stored while the store is being asked arrives by `add`, and waits for its turn.
-        self._loading_id = collection_id
+    async def close(self) -> None:
+        """Stop loading."""
+        tasks = [load.task for load in self._loads.values()]
+        self.forget()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _load_of(self, collection_id: int) -> "_Load":
+        """Return what loads a collection, begun if there is nothing yet."""
+        load = self._loads.get(collection_id)
+        if load is None:
+            # It outlasts the search that asked first, so no TaskGroup of that one can own it.
+            loop = asyncio.get_running_loop()
+            task = loop.create_task(self._load(collection_id), name=f"vectors-{collection_id}")
+            load = self._loads[collection_id] = _Load(task, loop.time() + LOAD_WAIT_S)
+            self._arrived[collection_id] = []
+        return load
+
+    async def _load(self, collection_id: int) -> None:
+        arrived = self._arrived[collection_id]
         try:
-            # Here and not above: numpy costs 11 MB and 0.1 s, owed by the first search only.
-            matrix = await asyncio.to_thread(_new_matrix, self._dim)
-            rows = await self._store.vectors(collection_id, embedder=self._embedder, after=0)
-            await asyncio.to_thread(matrix.add, [((seq, at), row) for seq, at, row in rows])
-            for indexed in self._arrived:
-                matrix.add(_entries(indexed))
+            async with self._reading:
+                matrix = await self._read(collection_id)
+            # No await from here on: nothing can arrive in between.
+            matrix.add(arrived)
+            self._matrices[collection_id] = matrix
+            while self.size_bytes > MOST_BYTES and len(self._matrices) > 1:
+                self._matrices.popitem(last=False)
+        except LibraryError as error:
+            # Searches go by words and ask again.
+            logger.warning("vectors of collection %d cannot be read: %s", collection_id, error)
         finally:
-            self._loading_id = None
-            self._arrived.clear()
-        self._matrices[collection_id] = matrix
+            if self._arrived.get(collection_id) is arrived:
+                del self._arrived[collection_id], self._loads[collection_id]
+
+    async def _read(self, collection_id: int) -> "Matrix":
+        # Here and not above: numpy costs 11 MB and 0.1 s, owed by the first search only.
+        matrix = await asyncio.to_thread(_new_matrix, self._dim)
+        after = 0
+        while events := await self._store.vectors(
+            collection_id, embedder=self._embedder, after=after, limit=LOAD_EVENTS
+        ):
+            await asyncio.to_thread(matrix.add, events)
+            after = events[-1].seq
         return matrix
 
 
@@ -79,10 +149,3 @@ def _new_matrix(dim: int) -> "Matrix":
     from library.vectors.matrix import Matrix
 
     return Matrix(dim)
-
-
-def _entries(indexed: IndexedEvent) -> Iterable[tuple["Key", bytes]]:
-    return (
-        ((passage.seq, passage.ordinal), row)
-        for passage, row in zip(indexed.passages, indexed.vectors, strict=True)
-    )

@@ -7,6 +7,7 @@ import asyncio
 import sqlite3
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -474,10 +475,14 @@ class TestOutbox:
             indexed(2, embedder="new", rows=(b"cccc",)),
         ]
         assert await store.settle(claims, results) == 2
-        old = await store.vectors(recorded.collection_id, embedder="old", after=0)
-        assert old == [(1, 0, b"aaaa"), (1, 1, b"bbbb")]
-        assert await store.vectors(recorded.collection_id, embedder="new", after=2) == []
-        assert await store.vectors(recorded.collection_id + 1, embedder="new", after=0) == []
+        of = partial(store.vectors, recorded.collection_id, limit=9)
+        [branch] = {segment.branch_id for segment in recorded.path}
+        assert await of(embedder="old", after=0) == [
+            (1, recorded.thread_no, branch, 0, b"aaaabbbb")
+        ]
+        assert await of(embedder="new", after=2) == []
+        elsewhere = recorded.collection_id + 1
+        assert await store.vectors(elsewhere, embedder="new", after=0, limit=9) == []
         batches = [batch async for batch in store.indexed_events(after=0, batch=1)]
         assert [[result for _, result in batch] for batch in batches] == [
             [each] for each in results

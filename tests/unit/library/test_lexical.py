@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from library.lexical import Document, Lexical, LexicalUnavailable, Range, Where, stems
+from library.lexical import Document, Lexical, LexicalUnavailable, stems
+from library.records import Range, Where
 
 
 def document(seq: int, words: str, *, branch: int = 1, position: int | None = None) -> Document:
@@ -83,3 +84,9 @@ def test_the_engines_errors_are_ours(tmp_path: Path) -> None:
     (folder / "meta.json").write_text("{")
     with pytest.raises(LexicalUnavailable):
         Lexical(folder)
+
+
+def test_passages_are_fetched_by_their_keys(lexical: Lexical) -> None:
+    found = lexical.passages([(39, 0), (7, 0), (7, 1), (999, 0)])
+    assert [(one.seq, one.position, one.lexical) for one in found] == [(7, 7, 0.0), (39, 39, 0.0)]
+    assert lexical.passages([]) == []

@@ -1,0 +1,174 @@
+"""Searching rows by their signs first finds what looking at every row finds."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from library.records import EventRows, Range, Where
+from library.vectors import matrix as module
+from library.vectors.matrix import Key, Matrix
+
+DIM = 64
+
+
+def row(number: int) -> NDArray[np.int8]:
+    return np.random.default_rng(number).integers(-127, 128, DIM).astype(np.int8)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[EventRows]:
+    """Events of three threads with three branches each, some of them stored twice."""
+    seqs = draw(st.lists(st.integers(1, 60), min_size=1, max_size=60))
+    found = []
+    for at, seq in enumerate(seqs):
+        thread_no = seq % 3
+        rows = b"".join(row(seq * 1_000 + at * 10 + n).tobytes() for n in range(1 + seq % 4))
+        found.append(EventRows(seq, thread_no, thread_no * 3 + seq % 7 % 3, seq // 3, rows))
+    return found
+
+
+ranges = st.builds(Range, st.integers(0, 10), st.integers(0, 20), st.integers(0, 20))
+
+
+@st.composite
+def scopes(draw: st.DrawFn) -> Where:
+    thread_no = draw(st.none() | st.integers(0, 4))
+    own = st.just(()) if thread_no is None else st.lists(ranges, max_size=4, unique_by=_branch)
+    return Where(
+        collection_id=1,
+        thread_no=thread_no,
+        ranges=tuple(draw(own)),
+        has_others=draw(st.booleans()),
+        exclude_seqs=draw(st.frozensets(st.integers(1, 60), max_size=20)),
+    )
+
+
+def _branch(span: Range) -> int:
+    return span.branch_id
+
+
+def is_in(where: Where, each: EventRows) -> bool:
+    """Say the scope as DESIGN.md has it, once more and slowly."""
+    if each.seq in where.exclude_seqs:
+        return False
+    if where.thread_no is None or each.thread_no != where.thread_no:
+        return where.has_others
+    return any(
+        span.branch_id == each.branch_id and span.low <= each.position <= span.high
+        for span in where.ranges
+    )
+
+
+def brute(
+    stored: Sequence[EventRows], question: NDArray[np.int8], where: Where
+) -> dict[Key, float]:
+    newest = {each.seq: each for each in stored}
+    found: dict[Key, float] = {}
+    asked = question.astype(np.float64)
+    for each in newest.values():
+        if is_in(where, each):
+            own = np.frombuffer(each.rows, np.int8).reshape(-1, DIM).astype(np.float64)
+            values = own @ asked / np.linalg.norm(own, axis=1) / np.linalg.norm(asked)
+            found |= {(each.seq, at): float(value) for at, value in enumerate(values)}
+    return found
+
+
+@settings(max_examples=300)
+@given(events(), scopes(), st.data())
+def test_a_search_equals_looking_at_every_row_in_scope(
+    stored: list[EventRows], where: Where, data: st.DataObject
+) -> None:
+    question = row(data.draw(st.integers(0, 9)))
+    # Tiny blocks, so that events span them and blocks come that nothing of the scope is in.
+    with _sizes(BLOCK_ROWS=data.draw(st.sampled_from([4, 7, 1_024]))):
+        matrix = Matrix(DIM)
+        at = data.draw(st.integers(0, len(stored)))
+        for part in (stored[:at], stored[at:]):
+            for each in part if data.draw(st.booleans()) else []:
+                matrix.add([each])
+            matrix.add(part)
+        expected = brute(stored, question, where)
+        found = dict(matrix.search(question.tobytes(), where, limit=10_000))
+        everything = brute(stored, question, Where(1, None, (), True, frozenset()))
+        known = matrix.cosines(question.tobytes(), [*everything, (99, 0)])
+    assert found.keys() == expected.keys()
+    assert all(abs(found[key] - value) < 1e-3 for key, value in expected.items())
+    assert known.keys() == everything.keys()
+    assert len(matrix) == len(everything)
+
+
+@given(events(), scopes(), st.integers(1, 12), st.integers(0, 9))
+def test_a_cut_search_returns_the_first_of_a_whole_one_out_of_scope_or_not(
+    stored: list[EventRows], where: Where, limit: int, seed: int
+) -> None:
+    """CASES J10: what is excluded uses up no candidate."""
+    question = row(seed).tobytes()
+    matrix = Matrix(DIM)
+    for each in stored:
+        matrix.add([each])
+    whole = matrix.search(question, where, limit=10_000)
+    assert matrix.search(question, where, limit=limit) == whole[:limit]
+    assert [value for _, value in whole] == sorted((value for _, value in whole), reverse=True)
+
+
+@given(st.permutations(range(12)), scopes())
+def test_the_order_in_which_rows_came_changes_nothing(order: list[int], where: Where) -> None:
+    stored = [
+        EventRows(seq, seq % 3, seq % 3 * 3, seq // 3, row(seq).tobytes()) for seq in range(1, 13)
+    ]
+    question = row(5).tobytes()
+    found = []
+    for some in (stored, [stored[at] for at in order]):
+        with _sizes(BLOCK_ROWS=5, RESCORED=4, MOST_RESCORED=6):
+            matrix = Matrix(DIM)
+            for each in some:
+                matrix.add([each])
+            found.append(matrix.search(question, where, limit=3))
+    assert found[0] == found[1]
+
+
+def test_a_crowd_of_equals_hides_nothing_that_is_nearer() -> None:
+    question = row(1)
+    near, far = question.copy(), -question
+    near[:8] *= -1
+    crowd = question.copy()
+    crowd[:16] *= -1
+    matrix = Matrix(DIM)
+    matrix.add([EventRows(1, 1, 1, 0, near.tobytes())])
+    matrix.add([EventRows(2, 1, 1, 1, crowd.tobytes() * 5_000)])
+    matrix.add([EventRows(3, 1, 1, 2, far.tobytes())])
+    where = Where(1, 1, (Range(1, 0, 9),), False, frozenset())
+    found = matrix.search(question.tobytes(), where, limit=3)
+    assert [key for key, _ in found] == [(1, 0), (2, 4_999), (2, 4_998)]
+
+
+def test_what_a_forgotten_thread_had_takes_no_place_from_others() -> None:
+    matrix = Matrix(DIM)
+    asked = row(1)
+    for seq in range(1, 40):
+        matrix.add([EventRows(seq, seq % 2, seq % 2, seq, asked.tobytes())])
+    matrix.forget_thread(1)
+    everywhere = Where(1, None, (), True, frozenset())
+    found = matrix.search(asked.tobytes(), everywhere, limit=3)
+    assert [seq for (seq, _), _ in found] == [38, 36, 34]
+    assert len(matrix) == 19
+
+
+def test_rows_of_another_size_are_left_out() -> None:
+    matrix = Matrix(DIM)
+    matrix.add([EventRows(1, 1, 1, 0, b"\1" * (DIM - 1)), EventRows(2, 1, 1, 1, b"\1" * DIM)])
+    assert len(matrix) == 1
+
+
+@contextmanager
+def _sizes(**sizes: int) -> Iterator[None]:
+    """Set sizes of the module for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in sizes.items():
+            patch.setattr(module, name, size)
+        yield
