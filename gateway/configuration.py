@@ -25,6 +25,7 @@ from gateway.settings import (
     is_loopback,
     protected_share,
 )
+from library.embedding.names import ONNX, parsed
 
 PREFIX = "LIBRARY_OF_CONTEXT_"
 FILE_NAME = "library-of-context.toml"
@@ -163,6 +164,9 @@ def load(
             sources[name] = f"flag {flag(name)}"
             values[name] = _converted(name, given, source=sources[name], strict=False)
     _fill_in(values, environ)
+    if "embedder" in values:
+        base = path.parent if path and sources["embedder"] == f"file {path}" else Path()
+        values["embedder"] = _embedder(values["embedder"], base, sources["embedder"])
     settings = Settings(**values)
     _check(settings, sources)
     return Loaded(settings, sources)
@@ -233,6 +237,16 @@ def _converted(name: str, value: object, *, source: str, strict: bool) -> Any:
         listed = ", ".join(choices(annotation))
         problem = f"not one of {listed}" if listed else str(error)
         raise SettingsError(source, f"{given}{problem}") from error
+
+
+def _embedder(name: str, base: Path, source: str) -> str:
+    """Return the name of an embedder, with the folder in it made absolute."""
+    try:
+        kind, place = parsed(name)
+    except ValueError as error:
+        raise SettingsError(source, str(error)) from error
+    is_folder = kind == ONNX and place
+    return f"{kind}:{(base / Path(place).expanduser()).absolute()}" if is_folder else name
 
 
 def _check(settings: Settings, sources: Mapping[str, str]) -> None:

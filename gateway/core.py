@@ -30,6 +30,7 @@ from gateway.upstream.protocol import Upstream
 from gateway.wire.seen import SeenMessages
 from governor.counting import Counters
 from governor.governor import Clock, Governor
+from library.embedding.opening import EmbedderOptions
 from library.library import Library, LibraryOptions
 from library.store.sqlite import SqliteStore
 
@@ -131,7 +132,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
     library = await Library.open(
         LibraryOptions(
             db=Path(settings.db),
-            embedder=settings.embedder,
+            embedder=EmbedderOptions(settings.embedder, threads=settings.embedder_threads),
             mask_secrets=settings.mask_secrets,
             allow_network_fs=settings.allow_network_fs,
         )

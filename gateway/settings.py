@@ -185,12 +185,21 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = False
     freshness_timeout_s: Annotated[Seconds, Meta(description="The longest such wait.")] = 5.0
     embedder: Annotated[
-        Literal["hashing", "none"],
+        str,
         Meta(
-            description="What turns text into vectors: `hashing` is "
-            "built in; with `none` recall is by words alone."
+            description="What turns text into vectors: `onnx` (all-MiniLM-L6-v2, which set-up "
+            "installs), `onnx:FOLDER` (a folder with model.onnx and tokenizer.json), `hashing` "
+            "(built in, no model); with `none` recall is by words alone."
         ),
     ] = "hashing"
+    embedder_threads: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Processors that a model in this process may use in the background.",
+        ),
+    ] = 1
     minimum_relevance: Annotated[
         float, Meta(ge=0, le=1, description="Records that score below this are not recalled.")
     ] = 0.25

@@ -6,16 +6,16 @@ the other. It knows no HTTP and no prompt.
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from library.backlog import Backlog
 from library.catalogue import Catalogue
-from library.embedding.hashing import HashingEmbedder
-from library.embedding.protocol import Embedder
+from library.embedding.opening import EmbedderOptions, open_embedder
+from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.indexer import Indexer
 from library.lexical import LexicalUnavailable
 from library.ranking import PRESETS, Preset
@@ -38,7 +38,6 @@ logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 5.0
 """How long closing waits for the batch in hand; what is cut stays owed in the outbox."""
-EmbedderName = Literal["hashing", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,7 @@ class LibraryOptions:
 
     db: Path
     """The index lies beside it in the folder `<db>.index`."""
-    embedder: EmbedderName = "none"
-    """`hashing` forgives spelling mistakes a little, for 256 bytes a passage on disk and in
-    memory, 11 MB from the first paged request on, and a third more work of indexing."""
+    embedder: EmbedderOptions = field(default_factory=EmbedderOptions)
     ranking: Preset = "measured"
     mask_secrets: bool = False
     """Replace what looks like a secret before it is stored."""
@@ -113,10 +110,15 @@ class Library:
             mask_secrets=options.mask_secrets,
             allow_network_fs=options.allow_network_fs,
         )
+        embedder = None
+        try:
+            embedder = await open_embedder(options.embedder)
+        except EmbedderUnavailable as error:
+            logger.warning("finding by words alone: %s", error)
         library = cls(
             store,
             index_folder=options.db.with_name(f"{options.db.name}.index"),
-            embedder=HashingEmbedder() if options.embedder == "hashing" else None,
+            embedder=embedder,
             ranking=options.ranking,
         )
         await library.start()

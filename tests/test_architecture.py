@@ -31,7 +31,8 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "imagesize": ("governor/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.
-    "numpy": ("library/vectors/matrix.py",),
+    "numpy": ("library/vectors/*", "library/embedding/minilm.py", "library/embedding/onnx.py"),
+    "onnxruntime": ("library/embedding/onnx.py",),
     "orjson": ("*",),
     "prometheus_client": ("gateway/telemetry.py",),
     "quicktok": ("governor/counting/sources.py",),
@@ -40,13 +41,14 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "sqlite_utils": ("library/store/migrations.py",),
     "starlette": ("gateway/*",),
     "tantivy": ("library/lexical.py",),
-    "tokenizers": ("governor/counting/sources.py",),
+    "tokenizers": ("governor/counting/sources.py", "library/embedding/onnx.py"),
     "uvicorn": ("gateway/cli/serving.py",),
     "yarl": ("gateway/upstream/direct.py",),
 }
 """Foreign package -> the modules that may import it. One seam a thing, where its errors end."""
 HEAVY = {
-    *("litellm", "numpy", "rich", "sqlite_utils", "tokenizers", "quicktok", "backports", "brotli"),
+    *("litellm", "numpy", "onnxruntime", "rich", "sqlite_utils", "tokenizers", "quicktok"),
+    *("backports", "brotli"),
     "gateway.app",
 }
 """What may be imported inside a function, because its cost is not owed at every start."""

