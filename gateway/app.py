@@ -14,6 +14,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from gateway.core import Gateway, opened
+from gateway.log import log_to_standard_error
 from gateway.middleware import Door, Names, Room
 from gateway.refusals import UnknownPath
 from gateway.routes.chat import PATH as CHAT_PATH
@@ -23,7 +24,7 @@ from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
 from gateway.routes.passthrough import PREFIX, PassThrough
 from gateway.settings import Settings
-from gateway.telemetry import Telemetry, log_to_standard_error
+from gateway.telemetry import Telemetry
 from governor.counting import Counters
 
 

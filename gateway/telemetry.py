@@ -1,103 +1,28 @@
-"""What an operator sees: metrics for Prometheus, and one line of JSON a turn in the log.
+"""What an operator counts: metrics for Prometheus. What each turn says is in log.py.
 
 The only importer of prometheus_client. One registry a gateway, so that two in one process (tests,
 the demo) do not add up. Label values come from sets we choose, never from a client: a model's name
 is free text, and a metric with a thousand of them is a leak.
-
-The line is the swap report. It holds no message text unless `log_text` is on, and then what
-`mask_secrets` leaves of it. On a terminal, where somebody reads along, a turn is a few words
-instead; its report can be asked for.
 """
 
-import dataclasses
-import logging
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
+from gateway.log import WAIT, dropped_lines, log_turn
 from gateway.turn import Ended
 from gateway.upstream.protocol import UpstreamFailed
-from governor.report import dumped_report
 from governor.turn import SwapReport
 from library.errors import LibraryError, StoreUnavailable
-from library.masking import mask_body
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _STEP_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 _WAIT_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-WAIT = "first_byte"
-"""The one step of a turn that is the upstream's."""
-
-turn_log = logging.getLogger("gateway.turns")
-
-
-def log_to_standard_error(level: str) -> None:
-    """Send log lines to standard error, those of turns as bare JSON or, on a terminal, short."""
-    lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(_Short() if sys.stderr.isatty() else logging.Formatter("%(message)s"))
-    turn_log.handlers = [lines]
-    turn_log.propagate = False
-    turn_log.setLevel(level.upper())
-    others = logging.StreamHandler(sys.stderr)
-    others.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.handlers = [others]
-    root.setLevel(level.upper())
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """What the log says of a turn: as a string, JSON."""
-
-    ended: Ended
-    report: SwapReport
-    has_text: bool
-    is_masked: bool
-
-    def __str__(self) -> str:
-        if not self.has_text:
-            return dumped_report(self.report).decode()
-        messages = reversed(self.ended.request.messages)
-        question = next((one.text for one in messages if one.role == "user"), "")
-        words = {"question": question, "replies": [one.text for one in self.ended.replies]}
-        fields = dataclasses.asdict(self.report) | (mask_body(words) if self.is_masked else words)
-        return orjson.dumps(fields).decode()
-
-    def short(self) -> str:
-        report = self.report
-        own_ms = sum(ms for step, ms in report.steps_ms.items() if step != WAIT)
-        told = [
-            report.state,
-            report.thread_id or "no thread",
-            f"{report.client_tokens:,} tokens, observed"
-            if report.is_observe
-            else f"{report.prompt_tokens:,} of {report.budget_tokens:,} tokens",
-            f"{report.paged_out_count:,} paged out"
-            if report.paged_out_count and not report.is_observe
-            else "",
-            f"{own_ms:.0f} ms",
-            "" if report.state == "done" else report.error or "",
-            ", ".join(report.degraded),
-        ]
-        return " · ".join(part for part in told if part)
-
-
-class _Short(logging.Formatter):
-    """For somebody who reads along. With `log_text` the text is wanted, so the line stays whole."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = record.msg
-        if not isinstance(line, _Line) or line.has_text:
-            return record.getMessage()
-        return f"{self.formatTime(record, '%H:%M:%S')} {line.short()}"
 
 
 class Telemetry:
@@ -157,6 +82,7 @@ class Telemetry:
         self._outbox_age = gauge("outbox_oldest_seconds", "Age of the oldest event that waits")
         self._seqs = gauge("watermark_seq", "How far a stage has come", "stage")
         self._cache = gauge("cache", "Caches: hits, misses, bytes or entries", "cache", "what")
+        self._dropped_lines = gauge("log_lines_dropped", "Lines nobody read, above the bound")
         self._store = gauge("store", "What the store did since its start, and what waits", "what")
 
     def refused(self, status: int) -> None:
@@ -175,8 +101,7 @@ class Telemetry:
             self._turns("refused").inc()
             return
         self._count(report)
-        if turn_log.isEnabledFor(logging.INFO):
-            turn_log.info(_Line(ended, report, self._logs_text, self._masks_secrets))
+        log_turn(ended, report, has_text=self._logs_text, is_masked=self._masks_secrets)
 
     def _count(self, report: SwapReport) -> None:
         self._turns(report.state).inc()
@@ -216,6 +141,7 @@ class Telemetry:
         for name, sizes in caches.items():
             for what, value in sizes.items():
                 self._cache.labels(name, what).set(value)
+        self._dropped_lines.set(dropped_lines())
         for what, value in store.items():
             self._store.labels(what).set(value)
         return generate_latest(self._registry)

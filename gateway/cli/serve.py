@@ -19,6 +19,7 @@ from gateway.cli.options import (
 from gateway.cli.ports import bound_socket, occupant, origin
 from gateway.cli.serving import run
 from gateway.configuration import without_credentials
+from gateway.log import end_log
 from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen, choose
 from library.errors import LibraryError
@@ -49,9 +50,9 @@ def serve(config: str | None, **flags: object) -> None:
         raise Unusable(str(error)) from error
     finally:
         listener.close()
-    if sys.stderr.isatty():
-        click.echo(err=True)  # Ends the line on which it has shown ^C.
-    click.echo("stopped; everything recorded is stored", err=True)
+    # On a terminal in a new line: it has shown ^C.
+    gap = "\n" if sys.stderr.isatty() else ""
+    end_log(f"{gap}stopped; everything recorded is stored")
 
 
 def _listener(settings: Settings) -> socket.socket:

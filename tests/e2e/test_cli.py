@@ -1,6 +1,8 @@
 """The commands as a user runs them: beside a gateway, without one, and wrongly."""
 
+import fcntl
 import json
+import os
 import re
 import shlex
 import signal
@@ -324,6 +326,35 @@ def test_ctrl_c_ends_a_gateway_cleanly(tmp_path: Path) -> None:
     assert gateway.wait() == 0
     assert gateway.stderr.splitlines()[-1] == "stopped; everything recorded is stored"
     assert "Traceback" not in gateway.stderr
+
+
+def test_a_log_that_nobody_reads_stalls_no_request_and_not_the_end(tmp_path: Path) -> None:
+    """DESIGN 1.13: standard error is a pipe whose reader sleeps."""
+    far, near = os.pipe()
+    size = fcntl.fcntl(near, fcntl.F_SETPIPE_SZ, 4_096)
+    arguments = ("serve", "--port", "0", "--upstream", "offline", "--db", str(tmp_path / "a.db"))
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=near,
+        env=clean_environment({}),
+        text=True,
+    )
+    os.close(near)
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().strip()
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hello"}]}
+        for _ in range(size // 512):  # A report has about a thousand characters.
+            reply = httpx.post(f"{url}/chat/completions", json=body, timeout=10)
+            assert reply.status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        os.close(far)
 
 
 def test_a_taken_port_is_told_with_who_has_it(read: GatewayProcess, tmp_path: Path) -> None:

@@ -210,3 +210,11 @@ class Stage:
     async def run(self) -> None:
         async with asyncio.timeout(5):
             await self.relay.run(self.turn, self.client.receive, self.client.send)
+
+
+def ended(steps_ms: dict[str, float] | None = None, **fields: object) -> Ended:
+    """Return an exchange that is over, with a report of a few numbers."""
+    report = SwapReport(turn_id="t", state="done", parts={"window": 70, "desk": 30})
+    report.degraded = ["embedder"]
+    report.steps_ms = {"record": 1.5} | (steps_ms or {})
+    return Ended(Stage(Upstream()).turn.request, report, **fields)  # type: ignore[arg-type]
