@@ -23,8 +23,8 @@ from library.store.connection import mapped
 from library.store.encoding import decode_body, event_id, readable
 from library.store.statements import SQL
 
-Identify = Callable[[Mapping[str, Any]], bytes]
-"""Returns a message's digest, as the governor computes it."""
+Identify = Callable[[Mapping[str, Any]], tuple[str, bytes]]
+"""Returns a message's role and digest, as the governor reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Break:
     """The first thing that is wrong."""
 
     kind: str
-    """`file`, `reference`, `digest`, `part`, `chain`, `position`, `outbox`, `passage`, `vector`, or
-    what the index's own check says."""
+    """`file`, `reference`, `role`, `digest`, `part`, `chain`, `position`, `outbox`, `passage`,
+    `vector`, or what the index's own check says."""
     where: str
     """An event's id, or a table."""
     detail: str
@@ -153,15 +153,17 @@ class _Verifier:
         return int(count)
 
     def _digests(self) -> int:
-        """Compute each event's identity from its stored body, with its parts put back."""
+        """Read each event's role and identity off its stored body, with its parts put back."""
         count = 0
-        for seq, given_id, body, digest, is_masked in self._rows("verify_bodies"):
+        for seq, given_id, role, body, digest, is_masked in self._rows("verify_bodies"):
             where = event_id(seq, given_id)
-            whole = self._body(seq, where, body)
+            own_role, own_digest = self._identify(self._body(seq, where, body))
             count += 1
+            if own_role != role:
+                raise _Broken("role", where, f"it is stored as {role}'s and was said by {own_role}")
             if is_masked:
                 self._masked_count += 1
-            elif self._identify(whole) != digest:
+            elif own_digest != digest:
                 raise _Broken("digest", where, "the stored message has another digest than its own")
         return count
 

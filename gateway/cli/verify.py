@@ -38,7 +38,7 @@ def verify(context: click.Context, /, db: str | None, config: str | None, is_jso
     if not database.exists():
         raise Problem(f"there is no database {database}")
     try:
-        found = verified(database, identify=_digest, check_index=index_check(database))
+        found = verified(database, identify=_identity, check_index=index_check(database))
     except LibraryError as error:
         raise Unusable(str(error)) from error
     if is_json:
@@ -55,5 +55,6 @@ def verify(context: click.Context, /, db: str | None, config: str | None, is_jso
     context.exit(1 if found.first_break else 0)
 
 
-def _digest(body: Mapping[str, Any]) -> bytes:
-    return message_of(body).digest
+def _identity(body: Mapping[str, Any]) -> tuple[str, bytes]:
+    message = message_of(body)
+    return message.role, message.digest

@@ -1,10 +1,11 @@
 """A client's side of a conversation, for tests of the store: it re-sends all it knows."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from typing import Any
 
 from library.records import Event, IncomingMessage, IncomingTurn, RecordedTurn, Reply, TurnState
 from library.store.sqlite import SqliteStore
@@ -18,6 +19,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def digest(role: str, text: str) -> bytes:
     """Stands for the governor's identity of a message."""
     return blake2b(f"{role}\0{text}".encode(), digest_size=16).digest()
+
+
+def identify(body: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Stands for the governor's reading of a stored body."""
+    content = body["content"]
+    text = content if isinstance(content, str) else content[0]["text"]
+    return body["role"], digest(body["role"], text)
 
 
 def message(role: str, text: str, *, event_id: str | None = None) -> IncomingMessage:

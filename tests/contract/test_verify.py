@@ -2,26 +2,19 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from library.records import IndexedEvent, Passage
 from library.store.sqlite import SqliteStore
 from library.verify import Break, Verification, verify
-from tests.contract.conversation import Client, Said, digest, message, reply
+from tests.contract.conversation import Client, Said, identify, message, reply
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-
-
-def identify(body: Mapping[str, Any]) -> bytes:
-    content = body["content"]
-    text = content if isinstance(content, str) else content[0]["text"]
-    return digest(body["role"], text)
 
 
 async def fill(store: SqliteStore, tmp_path: Path) -> None:
@@ -72,6 +65,7 @@ async def test_a_sound_database_passes_open_and_closed(store: SqliteStore, tmp_p
     [
         ("digest", "e3", """UPDATE event SET body = '{"role":"user","content":"x"}' WHERE seq=3"""),
         ("digest", "e3", "UPDATE event SET body = 'no JSON' WHERE seq = 3"),
+        ("role", "e3", "UPDATE event SET role = 'assistant' WHERE seq = 3"),
         ("part", "e20", "DELETE FROM event_part"),
         ("chain", "e3", "UPDATE event SET chain = zeroblob(16) WHERE seq = 3"),
         ("position", "e5", "UPDATE event SET position = 99 WHERE seq = 4"),

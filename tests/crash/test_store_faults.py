@@ -22,7 +22,7 @@ from library.errors import StoreUnavailable
 from library.records import IndexedEvent, Passage
 from library.store.sqlite import SqliteStore
 from library.verify import verify
-from tests.contract.conversation import Client, Said, digest, reply
+from tests.contract.conversation import Client, Said, identify, reply
 from tests.crash.faulty_sqlite import Faults
 
 T = TypeVar("T")
@@ -34,10 +34,6 @@ U2: Said = ("user", "two")
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
     return Faults(monkeypatch)
-
-
-def identify(body: Any) -> bytes:
-    return digest(body["role"], body["content"])
 
 
 def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:

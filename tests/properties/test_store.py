@@ -14,7 +14,7 @@ from library.chain import chains
 from library.records import Claim, IndexedEvent, Passage, RecordedTurn
 from library.store.sqlite import SqliteStore
 from library.verify import verify
-from tests.contract.conversation import Client, Said, digest, path_of
+from tests.contract.conversation import Client, Said, digest, identify, path_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LEASE_S = 5
@@ -33,7 +33,7 @@ def with_store(work: Callable[[SqliteStore], Awaitable[None]]) -> None:
                 await work(store)
             finally:
                 await store.close()
-            found = verify(path, identify=lambda body: digest(body["role"], body["content"]))
+            found = verify(path, identify=identify)
             assert found.first_break is None, found.first_break
 
     asyncio.run(run())
