@@ -1,8 +1,10 @@
-"""Where a database may lie: on a local file system, and not behind a symlink.
+"""Where a database may lie: on a local file system, under one name.
 
 SQLite's write-ahead log needs shared memory and POSIX locks that hold. Network and foreign file
 systems (NFS, SMB, 9P and drvfs under WSL, sshfs) offer them in name only, and a database there is
-damaged sooner or later, so they are refused with the reason (CASES I2, WSL#2395).
+damaged sooner or later, so they are refused with the reason (CASES I2, WSL#2395). Behind a symlink,
+or with a second name (a hard link), it would have its lock, its log and its index under each name,
+and two owners would not meet.
 
 `foreign_file_system` is pure, tested on sample texts.
 """
@@ -59,12 +61,15 @@ def check_file_system(path: Path, *, allow_network_fs: bool) -> list[str]:
     """Return warnings about where the database is to lie.
 
     Raises:
-        UnsuitableFileSystem: it is a symlink, or lies where locks do not hold and
-            `allow_network_fs` is off.
+        UnsuitableFileSystem: it is a symlink or has a second name, or lies where locks do not
+            hold and `allow_network_fs` is off.
 
     """
     if path.is_symlink():
         raise UnsuitableFileSystem(path=str(path), reason="it is a symbolic link")
+    if path.exists() and path.stat().st_nlink > 1:
+        reason = f"the file has {path.stat().st_nlink} names (hard links)"
+        raise UnsuitableFileSystem(path=str(path), reason=reason)
     if is_unc(str(path)) and os.name == "nt":
         reason = "it is a network path (UNC)"
     elif sys.platform == "linux":

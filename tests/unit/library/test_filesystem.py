@@ -65,6 +65,16 @@ def test_a_symlink_is_refused(tmp_path: Path) -> None:
         check_file_system(link, allow_network_fs=True)
 
 
+async def test_a_database_of_two_names_is_refused(tmp_path: Path) -> None:
+    """CASES I4: under the other name another process would find neither the lock nor the log."""
+    await (await SqliteStore.open(tmp_path / "library.db")).close()
+    (tmp_path / "other.db").hardlink_to(tmp_path / "library.db")
+    with pytest.raises(UnsuitableFileSystem, match=r"2 names \(hard links\)"):
+        await SqliteStore.open(tmp_path / "other.db")
+    (tmp_path / "library.db").unlink()
+    await (await SqliteStore.open(tmp_path / "other.db")).close()
+
+
 def test_a_foreign_file_system_is_refused_or_warned_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
