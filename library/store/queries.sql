@@ -115,6 +115,13 @@ WHERE collection_id = ? AND seq = ?
 -- name: places_of_seqs
 SELECT seq, branch_id, position FROM event WHERE seq IN (SELECT value FROM json_each(?))
 
+-- The system texts of the turn that brought the first event of a root.
+-- name: first_system_texts
+SELECT s.texts FROM event AS e JOIN turn AS t ON t.id = e.turn_id
+LEFT JOIN system_text AS s
+    ON s.collection_id = t.collection_id AND s.digest = t.system_digest
+WHERE e.branch_id = ? AND e.position = 0
+
 -- name: thread_pins
 SELECT event_seq FROM pin WHERE collection_id = ? AND (thread_no = ? OR thread_no IS NULL)
 ORDER BY no
@@ -406,7 +413,7 @@ WHERE u.system_digest IS NOT NULL AND NOT EXISTS (
 SELECT count(*) FROM thread
 
 -- name: verify_bodies
-SELECT seq, given_id, body, digest, is_masked FROM event ORDER BY seq
+SELECT seq, given_id, role, body, digest, is_masked FROM event ORDER BY seq
 
 -- A branch is forked off an older one, so parents come first.
 -- name: verify_branches

@@ -166,14 +166,36 @@ class _Recording:
             return self._after_head(thread)
         matcher = Matcher(self._connection, self._collection_id, thread.no)
         match = matcher.match(self._messages, self._own_chains)
-        if match is not None:
+        is_undecided = thread.style is None and is_new_only
+        if match is not None and not (is_undecided and self._is_named_anew(match)):
             return _Place(thread, match, "overlap" if match.is_overlap else "session")
-        if thread.style == NEWEST or (thread.style is None and is_new_only):
+        if thread.style == NEWEST or is_undecided:
             return self._after_head(thread)
-        if len(self._messages) == 1:  # Its first message was edited, or its user began anew.
+        if len(self._messages) == 1 and not self._has_system_summary(thread):
+            # Its first message was edited, or its user began anew.
             return _Place(thread, None, "session")
         # Nothing of what was said is left: its client put a summary in place of all of it.
         return _Place(thread, self._behind_summary(thread), "session")
+
+    def _has_system_summary(self, thread: _Thread) -> bool:
+        """Tell whether system text came to what the thread's live branch began under.
+
+        A text that only became another one (today's date in it) is no summary (CASES H2).
+        """
+        assert thread.head_branch is not None and thread.head_position is not None
+        path = path_to(self._connection, thread.head_branch, thread.head_position)
+        row = self._connection.execute(SQL["first_system_texts"], (path[0].branch_id,)).fetchone()
+        before: list[str] = orjson.loads(row[0]) if row and row[0] else []
+        now = self._system_texts()
+        fresh = [text for text in now if text not in before]
+        has_grown = any(text.startswith(old) for text in fresh for old in before if old)
+        return bool(fresh) and (not before or len(fresh) < len(now) or has_grown)
+
+    def _is_named_anew(self, match: Match) -> bool:
+        """Tell whether the newest message was said before, and its caller names it as another."""
+        identifier = self._messages[-1].event_id
+        is_again = match.count == len(self._messages)
+        return is_again and identifier is not None and identifier not in self._known_ids
 
     def _behind_summary(self, thread: _Thread) -> Match:
         """Place the newest message after the live head, and all before it outside the path."""
@@ -308,7 +330,7 @@ class _Recording:
         else:
             anchor = (self._collection_id, own_chain, head.seq, front_count)
             self._connection.execute(SQL["insert_anchor"], anchor)
-            if place.match is not None and place.match.count == front_count:
+            if place.match is not None and place.match.count == front_count > 0:
                 # A summary alone: another question behind it belongs in the same place.
                 summary = self._own_chains[front_count - 1]
                 anchor = (self._collection_id, summary, place.match.node.seq, front_count)
@@ -344,12 +366,15 @@ class _Recording:
             return thread.style
         return FULL
 
-    def _store_system_texts(self) -> bytes | None:
+    def _system_texts(self) -> tuple[str, ...]:
+        """Return the texts as they are stored."""
         texts = self._turn.system_texts
+        return tuple(map(mask, texts)) if self._options.mask_secrets else texts
+
+    def _store_system_texts(self) -> bytes | None:
+        texts = self._system_texts()
         if not texts:
             return None
-        if self._options.mask_secrets:
-            texts = tuple(mask(text) for text in texts)
         data = orjson.dumps(texts)
         digest = blake2b(data, digest_size=16).digest()
         row = (self._collection_id, digest, data.decode())

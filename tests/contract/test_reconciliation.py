@@ -1,5 +1,7 @@
 """Where a client's transcript belongs (DESIGN 4.2, CASES E3 and H): threads, branches, paths."""
 
+from dataclasses import replace
+
 import pytest
 
 from library.records import RecordedTurn, TurnState
@@ -9,6 +11,7 @@ from tests.contract.conversation import (
     Said,
     all_texts,
     live_texts,
+    message,
     path_of,
     reply,
     texts_on,
@@ -257,6 +260,40 @@ class TestBySession:
         assert (edited.positions, edited.new_count) == ((-1, -1, 6), 1)
         assert await texts_on(store, edited) == [*(text for _, text in said), "something else"]
 
+    @pytest.mark.parametrize(
+        "form", [("You are helpful.", "{}"), ("You are helpful.\n\n{}",)], ids=["two", "one"]
+    )
+    async def test_a_summary_in_a_system_message_keeps_a_sessions_past(
+        self, store: SqliteStore, client: Client, form: tuple[str, ...]
+    ) -> None:
+        session = client.with_session("s")
+        said = conversation("a", 3)
+        await replay(session, said)
+
+        def summed_up(summary: str) -> Client:
+            texts = tuple(text.format(summary) for text in form)
+            return replace(session, system_texts=texts)
+
+        cut = summed_up("SUMMARY")
+        first = await cut.ask([("user", "next")], "reply")
+        assert (first.has_forked, first.positions, first.new_count) == (False, (6,), 1)
+        assert (await cut.record([("user", "next")])).event_seqs == first.event_seqs
+        more: list[Said] = [("user", "next"), ("assistant", "reply"), ("user", "on")]
+        second = await cut.ask(more, "and on")
+        assert (second.positions, second.new_count) == ((6, 7, 8), 1)
+        third = await summed_up("another SUMMARY").record([("user", "still there?")])
+        texts_now = [*(text for _, text in said), "next", "reply", "on", "and on", "still there?"]
+        assert await texts_on(store, third) == texts_now
+
+    async def test_a_system_text_that_is_only_another_one_is_no_summary(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H2: today's date in it."""
+        session = replace(client.with_session("s"), system_texts=("Today is the 3rd.",))
+        await replay(session, conversation("a", 3))
+        fresh = await replace(session, system_texts=("Today is the 4th.",)).record([("user", "hi")])
+        assert await texts_on(store, fresh) == ["hi"]
+
     async def test_a_summary_without_a_session_is_a_conversation_of_its_own(
         self, store: SqliteStore, client: Client
     ) -> None:
@@ -286,6 +323,20 @@ class TestNewestOnly:
             recorded = await session.ask([("user", text)], f"answer {number}")
         assert (await live_texts(store, recorded.thread_no))[::2] == [
             "go", "stop", "go", "go",
+        ]  # fmt: skip
+
+    async def test_a_first_message_that_is_said_again_under_another_name_is_another_one(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """Without names it cannot be told from a first answer that is asked for anew."""
+        session = client.with_session("s")
+        for number in range(3):
+            said = [message("user", "go", event_id=f"m{number}")]
+            recorded = await session.record(said)
+            assert (await session.record(said)).event_seqs == recorded.event_seqs
+            await session.finish(recorded, reply(f"answer {number}"))
+        assert await live_texts(store, recorded.thread_no) == [
+            "go", "answer 0", "go", "answer 1", "go", "answer 2",
         ]  # fmt: skip
 
     @pytest.mark.parametrize("state", [None, TurnState.FAILED, TurnState.ABANDONED])
