@@ -11,8 +11,9 @@ without the embedder the words do.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from library.analysis import question_words
 from library.backlog import Backlog
 from library.catalogue import Catalogue
 from library.embedding.protocol import Embedder, EmbedderUnavailable
-from library.errors import UnknownRecord
 from library.lexical import Lexical, LexicalUnavailable, stems
 from library.ranking import Candidate, Ranked, Weights, rank
 from library.records import Event, Hit, Passage, Path, Range, SearchQuery, SearchResult, Where
@@ -52,6 +52,8 @@ FULL_QUESTION_WORDS = 8
 """Of a longer question the rarest words count as all of it: no passage holds a whole page."""
 Key = tuple[int, int]
 """(seq, ordinal) of a passage."""
+Likeness = Callable[[Sequence[Key]], Mapping[Key, float]]
+"""Returns how like the question passages are, for those that have a vector."""
 Spans = Mapping[int, tuple[int, int]]
 """Positions of a path by branch, first and last."""
 _K1, _B = 1.2, 0.75
@@ -98,74 +100,78 @@ class Search:
         """Return at most `query.limit` passages in scope, best first."""
         degraded: list[str] = []
         terms = tuple(dict.fromkeys(stems(question_words(query.text))))
-        question = _question(terms, dict.fromkeys(terms, 1.0))
-        found: list[Candidate] = []
-        try:
-            question, found = await self._find(query, terms)
-        except LexicalUnavailable:
-            self._on_damage()
-            degraded.append("lexical")
-        cosines: Mapping[Key, float] = {}
-        try:
-            found, cosines = await self._compare(query, found)
-        except EmbedderUnavailable:
-            degraded.append("embedder")
-        except VectorsLoading:
-            degraded.append("vectors")
-        except LexicalUnavailable:
-            degraded.append("lexical")
+        # Side by side: to embed a question takes as long as to look its words up.
+        # Not a TaskGroup: what the store raises shall come out as it is.
+        (question, found), (near, likeness) = await asyncio.gather(
+            self._by_words(query, terms, degraded), self._by_row(query, degraded)
+        )
+        found = list({one[:2]: one for one in (*near, *found)}.values())
+        cosines = await asyncio.to_thread(likeness, [one[:2] for one in found])
         tail, is_cut = await self._waiting(query)
         if is_cut:
             degraded.append("index-behind")
         found += [_scored(passage, question) for one in tail for passage in one.passages]
         hits = await self._load(query, rank(found, self._weights, cosines=cosines))
-        return SearchResult(tuple(hits), tuple(degraded), self._backlog.indexed_upto)
+        return SearchResult(tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto)
 
-    async def _find(
-        self, query: SearchQuery, terms: tuple[str, ...]
+    async def _by_words(
+        self, query: SearchQuery, terms: tuple[str, ...], degraded: list[str]
     ) -> tuple[_Question, list[Candidate]]:
         """Return what the index finds on live branches: passages that match, and neighbours."""
-        lexical = self._catalogue.lexical
         where = where_of(query)
         limit = CANDIDATES
-        for _ in range(FETCH_ROUNDS):
-            question, found, has_more = await asyncio.to_thread(
-                _fetch, lexical, where, terms, limit
-            )
-            live = await self._live(found, query.thread_no if query.path else None)
-            count = len({one.seq for one in live if one.lexical > 0})
-            if not has_more or count >= ENOUGH_EVENTS:
-                break
-            limit *= 4
+        try:
+            lexical = self._catalogue.lexical
+            for _ in range(FETCH_ROUNDS):
+                question, found, has_more = await asyncio.to_thread(
+                    _fetch, lexical, where, terms, limit
+                )
+                live = await self._live(found, query.thread_no if query.path else None)
+                count = len({one.seq for one in live if one.lexical > 0})
+                if not has_more or count >= ENOUGH_EVENTS:
+                    break
+                limit *= 4
+        except LexicalUnavailable:
+            self._on_damage()
+            degraded.append("lexical")
+            return _question(terms, dict.fromkeys(terms, 1.0)), []
         return question, live
 
-    async def _compare(
-        self, query: SearchQuery, found: list[Candidate]
-    ) -> tuple[list[Candidate], Mapping[Key, float]]:
-        """Return candidates with those added that the question is like, and how like each is."""
+    async def _by_row(
+        self, query: SearchQuery, degraded: list[str]
+    ) -> tuple[list[Candidate], Likeness]:
+        """Return the passages on live branches that are most like the question, and what tells
+        how like each of any others is."""
         if self._vectors is None or self._embedder is None:
-            return found, {}
-        row = await self._embedder.embed_question(query.text)
-        matrix = await self._vectors.of(query.collection_id)
-        lexical = self._catalogue.lexical
-        known = {one[:2] for one in found}
+            return [], _unknown
+        where = where_of(query)
         limit = CANDIDATES
-        for _ in range(FETCH_ROUNDS):
-            near, has_more = await asyncio.to_thread(
-                _look_near, matrix, lexical, where_of(query), row, limit
-            )
-            live = await self._live(near, query.thread_no if query.path else None)
-            if not has_more or len({one.seq for one in live}) >= ENOUGH_EVENTS:
-                break
-            limit *= 4
-        found = found + [one for one in live if one[:2] not in known]
-        keys = [one[:2] for one in found]
-        return found, await asyncio.to_thread(matrix.cosines, row, keys)
+        try:
+            row = await self._embedder.embed_question(query.text)
+            matrix = await self._vectors.of(query.collection_id)
+            likeness = partial(matrix.cosines, row)
+            for _ in range(FETCH_ROUNDS):
+                near, has_more = await asyncio.to_thread(
+                    _look_near, matrix, self._catalogue.lexical, where, row, limit
+                )
+                live = await self._live(near, query.thread_no if query.path else None)
+                if not has_more or len({one.seq for one in live}) >= ENOUGH_EVENTS:
+                    break
+                limit *= 4
+        except EmbedderUnavailable:
+            degraded.append("embedder")
+            return [], _unknown
+        except VectorsLoading:
+            degraded.append("vectors")
+            return [], _unknown
+        except LexicalUnavailable:
+            # Said by `_by_words`, too.
+            return [], _unknown
+        return live, likeness
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
-        threads = {one.thread_no for one in found} - {own_thread}
-        paths = {thread_no: await self.paths.of(thread_no) for thread_no in sorted(threads)}
+        paths = await self.paths.of({one.thread_no for one in found} - {own_thread})
         return [
             one
             for one in found
@@ -212,7 +218,8 @@ class Search:
             )
         if query.scope != "project":
             return False
-        return _is_on(await self.paths.of(one.thread_no), one.branch_id, one.position)
+        paths = await self.paths.of({one.thread_no})
+        return _is_on(paths[one.thread_no], one.branch_id, one.position)
 
     async def _load(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
         """Return hits with their events; what was deleted meanwhile gives way to the next."""
@@ -238,24 +245,26 @@ class LivePaths:
         self.misses = 0
         self._generation = 0
 
-    async def of(self, thread_no: int) -> Spans:
-        """Return a thread's live spans; none for a thread that is gone."""
-        spans = self._kept.get(thread_no)
-        if spans is not None:
-            self.hits += 1
-            self._kept.move_to_end(thread_no)
-            return spans
-        self.misses += 1
-        generation = self._generation
-        try:
-            spans = _spans(await self._store.live_path(thread_no))
-        except UnknownRecord:
-            spans = {}
-        if generation == self._generation:
-            self._kept[thread_no] = spans
-            if len(self._kept) > MOST_PATHS:
-                self._kept.popitem(last=False)
-        return spans
+    async def of(self, thread_nos: Collection[int]) -> Mapping[int, Spans]:
+        """Return the live spans of threads; none for a thread that is gone."""
+        found: dict[int, Spans] = {}
+        for thread_no in thread_nos:
+            if thread_no in self._kept:
+                self._kept.move_to_end(thread_no)
+                found[thread_no] = self._kept[thread_no]
+        missing = [thread_no for thread_no in thread_nos if thread_no not in found]
+        self.hits += len(found)
+        self.misses += len(missing)
+        if missing:
+            generation = self._generation
+            paths = await self._store.live_paths(missing)
+            fresh = {thread_no: _spans(path) for thread_no, path in paths.items()}
+            found |= fresh
+            if generation == self._generation:
+                self._kept |= fresh
+                while len(self._kept) > MOST_PATHS:
+                    self._kept.popitem(last=False)
+        return found
 
     def forget(self, thread_no: int | None = None) -> None:
         """Drop what is kept of a thread, or of all."""
@@ -310,6 +319,10 @@ def _fetch(
     wanted = sorted(place for place in places - have if place[1] >= 0)
     around = lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
     return question, found + around, len(found) == limit
+
+
+def _unknown(_: Sequence[Key]) -> Mapping[Key, float]:
+    return {}
 
 
 def _look_near(

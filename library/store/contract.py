@@ -7,7 +7,7 @@ Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, rea
 too many calls waiting, closed), `StoreCorrupt`.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -146,6 +146,10 @@ class Store(Protocol):
 
     async def live_path(self, thread_no: int) -> Path:
         """Return the path to where the thread's newest turn stands; () when it has no event."""
+
+    async def live_paths(self, thread_nos: Collection[int]) -> dict[int, Path]:
+        """Return `live_path` of each thread, on one state of the database; () for one that is
+        gone."""
 
     # -- pins and deletion ---------------------------------------------------------------------
     async def pin(self, event_id: str, *, collection_id: int | None, everywhere: bool) -> Event:

@@ -9,7 +9,7 @@ with every call.
 import asyncio
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -256,6 +256,10 @@ class SqliteStore:
     async def live_path(self, thread_no: int) -> Path:
         """Return the path to where the thread's newest turn stands."""
         return await self._read(lambda connection: threads.live_path(connection, thread_no))
+
+    async def live_paths(self, thread_nos: Collection[int]) -> dict[int, Path]:
+        """Return `live_path` of each thread; () for one that is gone."""
+        return await self._read(lambda connection: threads.live_paths(connection, thread_nos))
 
     # -- pins and deletion ---------------------------------------------------------------------
     async def pin(self, event_id: str, *, collection_id: int | None, everywhere: bool) -> Event:

@@ -1,6 +1,7 @@
 """Reading threads and turns, pinning, and forgetting."""
 
 import sqlite3
+from collections.abc import Collection
 from typing import Any
 
 import orjson
@@ -70,6 +71,11 @@ def live_path(connection: sqlite3.Connection, thread_no: int) -> Path:
     """Return the path to where the thread's newest turn stands; () when it has no event."""
     row = connection.execute(SQL["thread_head"], (thread_no,)).fetchone()
     return () if row is None or row[0] is None else path_to(connection, *row)
+
+
+def live_paths(connection: sqlite3.Connection, thread_nos: Collection[int]) -> dict[int, Path]:
+    """Return `live_path` of each thread; call it on one snapshot."""
+    return {thread_no: live_path(connection, thread_no) for thread_no in thread_nos}
 
 
 def thread_events(

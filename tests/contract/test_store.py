@@ -137,6 +137,16 @@ class TestTurns:
         report = await store.turn_report(recorded.turn_id, collection_id=None)
         assert report["state"] == "failed"
 
+    async def test_the_live_paths_of_many_threads_come_at_once(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        first = await client.ask([U1], A1[1])
+        other = await client.with_session("other").ask([U1], A1[1])
+        numbers = (first.thread_no, other.thread_no)
+        found = await store.live_paths([*numbers, 99])
+        assert found == {n: await store.live_path(n) for n in numbers} | {99: ()}
+        assert all(found[number] for number in numbers)
+
     async def test_a_partial_reply_is_marked(self, store: SqliteStore, client: Client) -> None:
         """CASES D7 (litellm#14457)."""
         recorded = await client.record([U1])

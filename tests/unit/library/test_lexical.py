@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from library import lexical as module
 from library.lexical import Document, Lexical, LexicalUnavailable, stems
 from library.records import Range, Where
 
@@ -90,3 +91,37 @@ def test_passages_are_fetched_by_their_keys(lexical: Lexical) -> None:
     found = lexical.passages([(39, 0), (7, 0), (7, 1), (999, 0)])
     assert [(one.seq, one.position, one.lexical) for one in found] == [(7, 7, 0.0), (39, 39, 0.0)]
     assert lexical.passages([]) == []
+
+
+SCOPES = (
+    where(thread=None, others=True),
+    where(Range(1, 5, 30), Range(3, 0, 9), others=True),
+    where(Range(1, 5, 30), exclude=frozenset(range(8, 20))),
+    where(Range(1, 0, 99), thread=1),
+    where(collection=0, thread=7, others=True),
+    where(Range(2, 0, 99), collection=0, thread=2, exclude=frozenset({99})),
+)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("limit", [3, 10, 100])
+def test_a_scope_looked_at_afterwards_finds_what_a_scope_in_the_query_finds(
+    lexical: Lexical, monkeypatch: pytest.MonkeyPatch, scope: Where, limit: int
+) -> None:
+    scores = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr(module, "NEARLY_ALL", share)
+        # Terms of different rarity, so that no two passages score alike.
+        terms = stems(["deploy", "mars1", *(f"number{seq}" for seq in range(1, 40))])
+        one = lexical.search(scope, terms[: 2 + limit], full_score=1.0, limit=limit)
+        scores.append([each.lexical for each in one])
+    assert scores[0] == scores[1]
+
+
+def test_an_index_shared_with_others_gives_only_the_own_collection(
+    lexical: Lexical, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NEARLY_ALL", 0.0)
+    for collection, seqs in ((0, {99}), (1, set(range(1, 40))), (5, set())):
+        scope = where(collection=collection, thread=None, others=True)
+        assert {seq for seq, _ in found(lexical, scope, "deploy")} == seqs
