@@ -50,6 +50,11 @@ class Rooms:
     desk_tokens: int
     window_tokens: int
 
+    @property
+    def tokens(self) -> int:
+        """Both together: what one leaves unused is the other's."""
+        return self.desk_tokens + self.window_tokens
+
 
 def rooms(policy: Policy, *, left_tokens: int) -> Rooms:
     """Share what pins leave between desk and recent window.

@@ -5,11 +5,11 @@ Pins and desk stand inside user messages, in front of the words: that is legal u
 template, and the desk, which changes, is as near to the end as it can be.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from governor.errors import BudgetTooSmall
-from governor.message import Message
+from governor.message import Message, Role
 from governor.rendering import SEPARATOR, shortened_text
 from governor.ring import Window
 from governor.state import TRACE_MESSAGES_MAX, Trace, message_key, traced
@@ -143,17 +143,24 @@ class Layout:
             BudgetTooSmall: they do not fit, even with shortened tool results.
 
         """
-        parts = self.required()
+        opening = {"opening": self._opening_tokens(budget_tokens)}
+        parts = self.required() | opening
         left = budget_tokens - sum(parts.values())
         step = parts["newest step"]
         if left < 0 and step and self._shorten(step + left, record_id):
-            parts = self.required()
+            parts = self.required() | opening
             left = budget_tokens - sum(parts.values())
         if left < 0:
             raise BudgetTooSmall(
                 needed_tokens=sum(parts.values()), budget_tokens=budget_tokens, parts=parts
             )
         return left
+
+    def _opening_tokens(self, budget_tokens: int) -> int:
+        """Return the price of the user message that a shortened chat without one is given."""
+        if self.transcript.question >= 0 or self.total_tokens() <= budget_tokens:
+            return 0
+        return self._counter.message(self._dialect.user_message(LEFT_OUT))
 
     def _shorten(self, room_tokens: int, record_id: Callable[[int], str | None]) -> bool:
         """Shorten the tool results of the newest unit until it fits; tell whether it does."""
@@ -210,6 +217,16 @@ class Layout:
             plan.insert(transcript.system_count, PlannedMessage(made))
             costs.insert(transcript.system_count, self._counter.message(made))
         return Prompt(tuple(plan), tuple(costs), self.overhead_tokens + self.schema_tokens)
+
+    def left_out_count(self, units: Sequence[int], *, role: Role | None = None) -> int:
+        """Return how many messages, of one role or of all, are in no prompt of these units."""
+        kept, transcript = {*units}, self.transcript
+        return sum(
+            at not in self.held and role in {None, transcript.messages[at].role}
+            for index, unit in enumerate(transcript.units)
+            if index not in kept
+            for at in range(unit.start, unit.stop)
+        )
 
     def _planned_tokens(self, at: int, before: str) -> int:
         if not before:

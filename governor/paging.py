@@ -96,12 +96,11 @@ class Paging:
         pinned, left_out = await self._pinned(left)
         block = self._pinned_block(pinned)
         shared = rooms(self.policy, left_tokens=max(left - self._count(block), 0))
-        window = self._window(shared)
+        window, desk, degraded = await self._window_and_desk(shared, pinned)
         units = self._kept(window)
         seqs = self._seqs(units)
         pinned = [event for event in pinned if event.seq not in seqs]
         left_out = [event for event in left_out if event.seq not in seqs]
-        desk, degraded = await self._desk(window, shared, units, pinned)
         prompt, desk, kept = self._fitted(window, desk, pinned)
         lost = [event for event in pinned if event not in kept]
         return Paged(
@@ -111,8 +110,8 @@ class Paging:
             pinned=tuple(kept),
             pins_left_out=(*left_out, *lost),
             parts=self._parts(units, desk, kept, prompt),
-            paged_out_count=len(self.layout.transcript.messages) - self._kept_count(units),
-            system_left_out=self._system_left_out(units),
+            paged_out_count=self.layout.left_out_count(units),
+            system_left_out=self.layout.left_out_count(units, role="system"),
             shortened=self._shortened(),
             degraded=degraded,
         )
@@ -148,18 +147,44 @@ class Paging:
     def _pinned_block(self, events: Sequence[Event]) -> str:
         return rendered_block(PINNED_TAG, [self._pinned_record(event) for event in events])
 
-    # -- window --------------------------------------------------------------------------------
-    def _window(self, shared: Rooms) -> Window:
+    # -- window and desk -----------------------------------------------------------------------
+    async def _window_and_desk(
+        self, shared: Rooms, pinned: Sequence[Event]
+    ) -> tuple[Window, Desk, tuple[str, ...]]:
+        """Return both, and what was missing; each may have what the other leaves of its room.
+
+        The last window stays while this desk fits beside it. A new one is first placed beside
+        the whole room of a desk, and when the records found take less, again beside them.
+        """
+        window = self._window(shared, anchor=self._anchor())
+        desk, degraded = await self._desk(window, shared, pinned)
+        has_grown = window.start > 0 and window.used_tokens > shared.window_tokens
+        if has_grown and window.used_tokens + self._desk_tokens(desk) > shared.tokens:
+            window = self._window(shared, anchor=None)
+            desk, degraded = await self._desk(window, shared, pinned)
+        if not window.is_moved:
+            return window, desk, degraded
+        desk_tokens = min(self._desk_tokens(desk), shared.tokens)
+        taken = Rooms(desk_tokens, shared.tokens - desk_tokens)
+        wider = self._window(taken, anchor=None)
+        if wider.start >= window.start:
+            return window, desk, degraded
+        if not self._digests(wider).isdisjoint(one.event.digest for one in desk.laid):
+            desk, degraded = await self._desk(wider, shared, pinned)
+        return wider, desk, degraded
+
+    def _window(self, shared: Rooms, *, anchor: int | None) -> Window:
         optional = self.layout.total_tokens() - sum(self.layout.required().values())
-        if optional <= shared.window_tokens + shared.desk_tokens:
+        if optional <= shared.tokens:
             return Window(0, None, optional, is_moved=False)
         return place_window(
             self.layout.transcript.units,
             self.layout.unit_tokens,
             question=self.layout.transcript.question,
             room_tokens=shared.window_tokens,
+            grown_tokens=shared.tokens,
             low_water=self.policy.window_low_water,
-            anchor=self._anchor(),
+            anchor=anchor,
         )
 
     def _anchor(self) -> int | None:
@@ -185,7 +210,7 @@ class Paging:
 
     # -- desk ----------------------------------------------------------------------------------
     async def _desk(
-        self, window: Window, shared: Rooms, units: Sequence[int], pinned: Sequence[Event]
+        self, window: Window, shared: Rooms, pinned: Sequence[Event]
     ) -> tuple[Desk, tuple[str, ...]]:
         if self.recorded is None:
             return Desk(), ()
@@ -196,7 +221,7 @@ class Paging:
         frozen = await self._frozen_desk(window)
         if frozen is not None:
             return frozen, ()
-        query = self._query(self.recorded, window, units, pinned, room)
+        query = self._query(self.recorded, window, pinned, room)
         try:
             found = [
                 await self.library.search(replace(query, text=focus))
@@ -211,19 +236,24 @@ class Paging:
             room_tokens=room,
             minimum_relevance=self.policy.minimum_relevance,
             thread_no=self.thread_no,
-            taken_digests=self._digests(units),
+            taken_digests=self._digests(window),
         )
         return desk, tuple(dict.fromkeys(lack for one in found for lack in one.degraded))
 
     def _desk_room(self, window: Window, shared: Rooms) -> int:
         """Return the desk's room: its own, and what a window short of messages leaves of its own.
 
-        Only up to the low-water mark: the rest is what the window will grow into.
+        Only up to the low-water mark: the rest is what the window will grow into. A window that
+        has grown into the desk's room does not bound it: where both do not fit, that one yields.
         """
         low = int(shared.window_tokens * self.policy.window_low_water)
         given_back = max(0, low - window.used_tokens) if window.start > 0 else 0
-        free = shared.window_tokens + shared.desk_tokens - window.used_tokens
-        return min(shared.desk_tokens + given_back, free)
+        room = shared.desk_tokens + given_back
+        may_yield = window.start > 0 and not window.is_moved
+        return room if may_yield else min(room, shared.tokens - window.used_tokens)
+
+    def _desk_tokens(self, desk: Desk) -> int:
+        return self._count(desk.block(self.thread_no)) if desk.laid else 0
 
     async def _frozen_desk(self, window: Window) -> Desk | None:
         """Return the last desk while the same question is worked on and the window stands still.
@@ -263,7 +293,6 @@ class Paging:
         self,
         recorded: RecordedTurn,
         window: Window,
-        units: Sequence[int],
         pinned: Sequence[Event],
         room_tokens: int,
     ) -> SearchQuery:
@@ -274,7 +303,7 @@ class Paging:
         before = min(positions, default=end)
         outside = {
             place.seq
-            for index in units
+            for index in self._kept(window)
             for place in self._unit_places(index)
             if place.position < before
         }
@@ -296,26 +325,11 @@ class Paging:
             return len(self.places)
         return self.layout.transcript.units[window.start].start
 
-    def _digests(self, units: Sequence[int]) -> frozenset[bytes]:
+    def _digests(self, window: Window) -> frozenset[bytes]:
         return frozenset(
             message.digest
-            for index in units
+            for index in self._kept(window)
             for message in self.layout.transcript.unit_messages(index)
-        )
-
-    def _kept_count(self, units: Sequence[int]) -> int:
-        transcript, held = self.layout.transcript, self.layout.held
-        kept = {at for index in units for at in self._run(index)} | held
-        return transcript.system_count + len(kept)
-
-    def _system_left_out(self, units: Sequence[int]) -> int:
-        """Return how many system messages of dropped units are not held."""
-        kept, messages = {*units}, self.layout.transcript.messages
-        return sum(
-            messages[at].role == "system" and at not in self.layout.held
-            for index in range(len(self.layout.transcript.units))
-            if index not in kept
-            for at in self._run(index)
         )
 
     def _run(self, index: int) -> range:
@@ -365,7 +379,7 @@ class Paging:
         required = self.layout.required()
         question = self.layout.transcript.question
         loop = sum(self.layout.unit_tokens(index) for index in units if index > question >= 0)
-        desk_tokens = self._count(desk.block(self.thread_no)) if desk.laid else 0
+        desk_tokens = self._desk_tokens(desk)
         pinned_tokens = self._count(self._pinned_block(pinned)) if pinned else 0
         parts = {
             "system": required["system"],

@@ -5,6 +5,7 @@ while the run still fits, and when it does not, moves so far that the run fills 
 share of its room. So the prompt keeps its prefix for many requests and then jumps once; a window
 that slid with every turn would throw the provider's cache away with every turn. An anchor whose
 run has become small for its room (a larger budget, a long question that is past) is moved back.
+A run may grow beyond its room into what the desk leaves unused; it jumps when the desk wants that.
 
 Two units stand outside this choice, since they are always sent: the question (the last message of
 the user) and the newest unit. A prompt may not begin with an assistant message, so a run that
@@ -41,20 +42,21 @@ def place_window(
     *,
     question: int,
     room_tokens: int,
+    grown_tokens: int,
     low_water: float,
     anchor: int | None,
 ) -> Window:
     """Return the window for `units`; `cost(i)` is asked for no more units than needed.
 
     `question` is -1 when the transcript has no message of the user. `anchor` is the unit at which
-    the last window started, None when there was none.
+    the last window started, None when there was none; it is kept up to `grown_tokens`.
     """
-    assert units and 0 < low_water <= 1
+    assert units and 0 < low_water <= 1 and room_tokens <= grown_tokens
     starts = _Starts(units, cost, question)
     low_tokens = int(room_tokens * low_water)
     kept: Window | None = None
     if anchor is not None and 0 <= anchor < len(units):
-        used = starts.cost_from(anchor, limit=room_tokens)
+        used = starts.cost_from(anchor, limit=grown_tokens)
         if used is not None:
             kept = Window(anchor, starts.head(anchor), used, is_moved=False)
             if used >= low_tokens * ANCHOR_USE_MIN:

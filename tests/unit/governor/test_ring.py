@@ -11,7 +11,12 @@ costs_and_users = st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_siz
 
 
 def placed(
-    shape: list[tuple[int, bool]], *, room: int, low: float = 1.0, anchor: int | None = None
+    shape: list[tuple[int, bool]],
+    *,
+    room: int,
+    low: float = 1.0,
+    anchor: int | None = None,
+    grown: int | None = None,
 ) -> tuple[Window, list[Unit], int]:
     units = [Unit(at, at + 1, is_user) for at, (_, is_user) in enumerate(shape)]
     question = max((at for at, unit in enumerate(units) if unit.is_user), default=-1)
@@ -20,6 +25,7 @@ def placed(
         lambda index: shape[index][0],
         question=question,
         room_tokens=room,
+        grown_tokens=room if grown is None else grown,
         low_water=low,
         anchor=anchor,
     )
@@ -83,6 +89,17 @@ def test_a_window_that_is_small_for_a_larger_budget_takes_older_units_in_again()
     assert (small.used_tokens, large.used_tokens, large.is_moved) == (20, 100, True)
     after, _, _ = placed(shape, room=160, low=0.7, anchor=large.start)
     assert (after.start, after.is_moved) == (large.start, False)
+
+
+def test_a_window_grows_into_room_that_is_free_and_is_not_begun_there() -> None:
+    """CASES G1: it moves no sooner than it must, and then as if nothing more had been free."""
+    shape = [(10, at % 2 == 0) for at in range(21)]
+    begun, _, _ = placed(shape, room=100, low=0.7, grown=140)
+    grown, _, _ = placed(shape, room=100, low=0.7, grown=140, anchor=6)
+    over, _, _ = placed(shape, room=100, low=0.7, grown=130, anchor=6)
+    assert (begun.used_tokens, begun.is_moved) == (60, True)
+    assert (grown.start, grown.used_tokens, grown.is_moved) == (6, 140, False)
+    assert over == begun
 
 
 def test_an_anchor_stays_where_no_fresh_window_would_hold_more() -> None:
