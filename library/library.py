@@ -18,7 +18,7 @@ from library.embedding.opening import EmbedderOptions, open_embedder
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.indexer import Indexer
 from library.lexical import LexicalUnavailable
-from library.ranking import PRESETS, Preset
+from library.ranking import PRESETS, Preset, Weights
 from library.records import (
     Event,
     IncomingTurn,
@@ -63,7 +63,7 @@ class Library:
         *,
         index_folder: Path,
         embedder: Embedder | None,
-        ranking: Preset = "measured",
+        weights: Weights = PRESETS["measured"],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Take over an open store; `start` opens the index."""
@@ -88,7 +88,7 @@ class Library:
             store=store,
             catalogue=self._catalogue,
             backlog=self._backlog,
-            weights=PRESETS[ranking],
+            weights=weights,
             embedder=embedder,
             vectors=self._vectors,
             on_damage=self._indexer.repair_soon,
@@ -119,7 +119,7 @@ class Library:
             store,
             index_folder=options.db.with_name(f"{options.db.name}.index"),
             embedder=embedder,
-            ranking=options.ranking,
+            weights=PRESETS[options.ranking],
         )
         await library.start()
         return library

@@ -25,7 +25,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/upstream/direct.py",),
     "backports": ("gateway/body.py",),
     "brotli": ("gateway/body.py",),
-    "click": ("gateway/cli/*",),
+    "click": ("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
     "filelock": ("library/lock.py",),
     "httpx": ("gateway/cli/client.py", "gateway/cli/demo.py", "gateway/cli/upstream_check.py"),
     "imagesize": ("governor/images.py",),
@@ -36,7 +36,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "orjson": ("*",),
     "prometheus_client": ("gateway/telemetry.py",),
     "quicktok": ("governor/counting/sources.py",),
-    "rich": ("gateway/cli/tables.py",),
+    "rich": ("gateway/cli/tables.py", "gateway/bench/progress.py"),
     "sqlite3": ("library/store/*", "library/verify.py"),
     "sqlite_utils": ("library/store/migrations.py",),
     "starlette": ("gateway/*",),
@@ -56,7 +56,7 @@ PURE_MAY_IMPORT = {
     *("base64", "binascii", "bisect", "collections", "copy", "dataclasses", "datetime", "enum"),
     *("functools", "hashlib", "heapq", "html", "itertools", "json", "math", "msgspec", "orjson"),
     *("re", "string", "typing", "unicodedata", "zlib", "fnmatch", "ipaddress", "imagesize"),
-    *("textwrap", "operator", "struct", "io"),
+    *("textwrap", "operator", "struct", "io", "statistics"),
 }
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp"}
 FUNCTION_LINES_MAX = 60

@@ -28,8 +28,10 @@ COMMANDS = {
     "unpin": ("pins", "Let go of a pinned message."),
     "forget": ("pins", "Delete a thread or a collection for good."),
     "verify": ("verify", "Check everything stored against its digests."),
+    "bench": ("bench.command", "Measure what is found, on conversations with labelled questions."),
 }
-"""Command -> the module that holds it under its own name, and what the list of commands says."""
+"""Command -> the module that holds it under its own name (of this folder, or of the gateway's when
+there is a dot in it), and what the list of commands says."""
 
 EXIT_CODES = """Exit codes: 0 done; 1 a problem was found, or what was named does not exist;
 2 the command line or a setting is wrong; 3 the gateway or its database cannot be used now;
@@ -45,7 +47,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"gateway.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        module = COMMANDS[cmd_name][0]
+        place = f"gateway.{module}" if "." in module else f"gateway.cli.{module}"
+        command = getattr(import_module(place), cmd_name)
         assert isinstance(command, click.Command)
         return command
 

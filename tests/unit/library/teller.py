@@ -9,7 +9,7 @@ from pathlib import Path
 
 from library.embedding.protocol import Embedder
 from library.library import Library
-from library.ranking import Preset
+from library.ranking import PRESETS, Preset
 from library.records import (
     IncomingMessage,
     IncomingTurn,
@@ -32,7 +32,7 @@ async def opened(
 ) -> AsyncIterator[Library]:
     store = await SqliteStore.open(db)
     folder = db.with_name(f"{db.name}.index")
-    library = Library(store, index_folder=folder, embedder=embedder, ranking=ranking)
+    library = Library(store, index_folder=folder, embedder=embedder, weights=PRESETS[ranking])
     await library.start()
     try:
         yield library

@@ -1,0 +1,45 @@
+"""`library-of-context bench recall` as a user runs it, on a slice of a public set."""
+
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+DATA = Path(__file__).parent.parent / "fixtures" / "evidence" / "bfcl_notetaker.jsonl"
+
+
+def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "gateway.cli.main", "bench", "recall", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_command_reports_what_was_found_in_a_table_and_as_json(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    common = ("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "512,1024")
+    done = bench(*common, "--json", str(figures))
+    assert done.returncode == 0, done.stderr
+    assert "@512" in done.stdout
+    assert f"sha256 {sha256(DATA.read_bytes()).hexdigest()[:16]}" in done.stdout
+    results = json.loads(figures.read_text(encoding="utf-8"))
+    assert results["tokenizer"] == "o200k_base"
+    at = results["methods"]["measured"]["bfcl_notetaker"]["categories"]["all"]["budgets"]["1024"]
+    assert at["recall_whole"] >= 0.96
+    ablated = bench(*common, "--ablate", "lexical", "--json", str(figures))
+    assert ablated.returncode == 0, ablated.stderr
+    assert "measured without lexical" in ablated.stdout
+    results = json.loads(figures.read_text(encoding="utf-8"))
+    (found,) = results["methods"].values()
+    assert found["bfcl_notetaker"]["categories"]["all"]["budgets"]["1024"]["recall_whole"] < 0.5
+
+
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
+    done = bench("--data", str(tmp_path / "none.jsonl"))
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [f"Error: {tmp_path / 'none.jsonl'}: no such file or folder"]

@@ -1,0 +1,190 @@
+"""Conversations made by hand through the real library and governor, with known answers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.bench.conversations import Asked, Conversation, DataSet, Said
+from gateway.bench.methods import Asker, Desk, TheLibrary
+from gateway.bench.replay import Replayed, copied, question_messages, replayed
+from gateway.bench.results import Finished
+from gateway.bench.run import Options, OverBudget, Steps, chosen, run
+from gateway.bench.scoring import summary
+from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from library.ranking import PRESETS
+
+DAY = datetime(2025, 3, 1, 10, tzinfo=UTC)
+CHATTER = (
+    "The weather was mild and nothing happened, number {at}.",
+    "I see, tell me more about number {at}.",
+)
+ESSAY = " ".join(f"Sentence {at} of the essay speaks of porcelain." for at in range(120))
+
+
+def talk(name: str, facts: dict[int, str], questions: dict[str, tuple[str, ...]]) -> Conversation:
+    """Return sixty messages of chatter in three sessions, some of them facts."""
+    messages = tuple(
+        Said(
+            id=f"m{at}",
+            session=str(at // 20),
+            at=DAY + timedelta(days=at // 20, minutes=at),
+            role=("user", "assistant")[at % 2],
+            name=("Ingrid", "Otto")[at % 2],
+            text=facts.get(at, CHATTER[at % 2].format(at=at)),
+        )
+        for at in range(60)
+    )
+    asked = tuple(
+        Asked(f"{name}/{text}", "facts", text, labels) for text, labels in questions.items()
+    )
+    return Conversation(name, messages, asked)
+
+
+FIRST = talk(
+    "first",
+    {
+        7: "The boathouse key lies under the blue flowerpot.",
+        30: ESSAY,
+        59: "My walnut allergy was found in Lisbon.",
+    },
+    {
+        "Where is the boathouse key?": ("m7",),
+        "Where was the walnut allergy found?": ("m59",),
+        "What speaks of porcelain in sentence 40?": ("m30",),
+    },
+)
+SECOND = talk("second", {3: "Heron ships in May."}, {"When does Heron ship?": ("m3",)})
+DATA = DataSet("hand", "0" * 64, (FIRST, SECOND), 0, 0)
+
+
+def library() -> TheLibrary:
+    return TheLibrary("measured", weights=PRESETS["measured"], embedder=None)
+
+
+async def answered(options: Options, steps: Steps | None = None) -> list[Finished]:
+    found = await run([DATA], [library()], options=options, embedder=None, steps=steps or Steps())
+    return found["measured"]["hand"]
+
+
+async def test_what_answers_a_question_is_found_and_counted(tmp_path: Path) -> None:
+    finished = await answered(Options(cache=tmp_path, budgets=(60, 700)))
+    first, second = finished
+    key, allergy, essay = first.answers
+    assert key.laid[700].whole == ("m7",)
+    assert allergy.laid[700].whole == ("m59",), "the newest message of all is found too"
+    assert (essay.laid[700].whole, essay.laid[700].parts) == ((), ("m30",))
+    assert second.answers[0].laid[700].whole == ("m3",)
+    assert all(one.laid[60].record_count == 0 for one in first.answers), "a frame alone fills it"
+    figures = summary([*first.answers, *second.answers])["all"]["budgets"]["700"]
+    assert (figures["recall_whole"], figures["recall_passage"]) == (0.75, 1.0)
+    assert not any(laid.degraded for one in first.answers for laid in one.laid.values())
+
+
+async def test_no_desk_takes_more_than_it_may_and_the_budget_is_used(tmp_path: Path) -> None:
+    finished = await answered(Options(cache=tmp_path, budgets=(250, 500)))
+    for one in finished[0].answers:
+        for budget, laid in one.laid.items():
+            assert laid.tokens <= budget
+    assert max(one.laid[500].tokens for one in finished[0].answers) > 300
+
+
+async def test_a_question_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "replay"
+    told = await replayed(FIRST, folder, None)
+    method = library()
+    async with method.opened(FIRST, told, folder) as asker:
+        before = await asker.lay("Where is the boathouse key?", 700)
+        await asker.lay("boathouse key boathouse key", 700)
+        after = await asker.lay("Where is the boathouse key?", 700)
+    assert before.block == after.block
+    assert "Where is the boathouse key?" not in before.block
+
+
+async def test_messages_keep_names_times_and_order(tmp_path: Path) -> None:
+    told = await replayed(FIRST, tmp_path / "replay", None)
+    weights = PRESETS["measured"]
+    async with copied(tmp_path / "replay", told, embedder=None, weights=weights) as copy:
+        threads = await copy.library.store.threads(collection_id=None, limit=10)
+        assert len(threads) == 1
+        rows = await copy.library.store.thread_events(
+            threads[0]["id"], collection_id=None, after=0, limit=1_000, live_only=True
+        )
+        events = list(rows)[: len(FIRST.messages)]
+    assert [event.text for event in events] == [said.text for said in FIRST.messages]
+    assert [event.name for event in events] == [said.name for said in FIRST.messages]
+    assert [event.occurred_at for event in events] == [said.at for said in FIRST.messages]
+    assert [told.message_ids[event.id] for event in events] == [m.id for m in FIRST.messages]
+
+
+async def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    class Stopping(Steps):
+        asked = 0
+
+        def advance(self, count: int) -> None:
+            self.asked += count
+            if self.asked == 4:
+                raise KeyboardInterrupt
+
+    class Counting(Steps):
+        said: list[str]
+
+        def begin(self, total: int) -> None:
+            self.said = []
+
+        def say(self, what: str) -> None:
+            self.said.append(what)
+
+    options = Options(cache=tmp_path, budgets=(700,))
+    with pytest.raises(KeyboardInterrupt):
+        await answered(options, Stopping())
+    counting = Counting()
+    resumed = await answered(options, counting)
+    assert [one.conversation for one in resumed] == ["first", "second"]
+    assert not [what for what in counting.said if "first" in what], "asked again"
+    again = await answered(options, counting)
+    assert counting.said == []
+    assert again == resumed
+
+
+async def test_fresh_asks_again_and_keeps_what_it_finds(tmp_path: Path) -> None:
+    options = Options(cache=tmp_path, budgets=(700,))
+    before = await answered(options)
+    after = await answered(Options(cache=tmp_path, budgets=(700,), is_fresh=True))
+    assert [one.answers[0].laid[700].whole for one in after] == [("m7",), ("m3",)]
+    assert after != before, "times differ"
+    assert await answered(options) == after
+
+
+async def test_a_method_that_takes_more_than_it_may_is_found_out(tmp_path: Path) -> None:
+    record = Record("e1", DAY, "user", "this", "word " * 100)
+
+    class Greedy:
+        name = identity = "greedy"
+
+        @asynccontextmanager
+        async def opened(
+            self, conversation: Conversation, replayed: Replayed, folder: Path
+        ) -> AsyncIterator[Asker]:
+            yield self
+
+        async def lay(self, question: str, budget_tokens: int) -> Desk:
+            return Desk(rendered_block(DESK_TAG, [rendered_record(record)]), 1.0)
+
+    options = Options(cache=tmp_path, budgets=(100,))
+    with pytest.raises(OverBudget, match="greedy laid"):
+        await run([DATA], [Greedy()], options=options, embedder=None, steps=Steps())
+
+
+def test_halves_part_the_conversations() -> None:
+    assert [one.id for _, one in chosen(DATA, "even")] == ["first"]
+    assert [one.id for _, one in chosen(DATA, "odd")] == ["second"]
+    assert len(chosen(DATA, "all")) == 2
+
+
+def test_every_question_is_one_message_to_the_store() -> None:
+    one, other = question_messages("Who?")[-1], question_messages("When?")[-1]
+    assert one.digest == other.digest
+    assert (one.text, other.text) == ("Who?", "When?")
