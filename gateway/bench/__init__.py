@@ -6,6 +6,7 @@ should lie there. No language model takes part.
 
     conversations.py  reads files of the form
     replay.py         tells a conversation to a library, kept for later runs
+    remembering.py    an embedder that makes each row once
     methods.py        what lays out a desk: the library, and what it is compared with
     scoring.py        the metric
     results.py        what was answered, kept so that a stopped run goes on

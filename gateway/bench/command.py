@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -12,19 +13,29 @@ from typing import Any, get_args
 import click
 
 from gateway.bench import tables
-from gateway.bench.conversations import MalformedData, files_in, read
+from gateway.bench.conversations import DataSet, MalformedData, files_in, read
 from gateway.bench.methods import Method, TheLibrary
 from gateway.bench.progress import progress
+from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.replay import ReplayFailed
-from gateway.bench.run import BUDGETS, Half, Options, report, run
+from gateway.bench.results import Finished
+from gateway.bench.run import BUDGETS, Half, Options, Steps, report, run
 from gateway.cli.options import Mistake, Problem
 from gateway.configuration import user_folder
-from library.embedding.hashing import HashingEmbedder
-from library.embedding.protocol import Embedder
-from library.library import EmbedderName
+from library.embedding.names import NONE, parsed
+from library.embedding.opening import EmbedderOptions, open_embedder
+from library.embedding.protocol import EmbedderUnavailable
 from library.ranking import PRESETS, Preset, Weights
 
 SIGNALS = tuple(one.name for one in fields(Weights))
+
+
+def _embedder_name(context: click.Context, option: click.Parameter, value: str) -> str:
+    try:
+        parsed(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
 
 
 @click.group()
@@ -50,10 +61,11 @@ def bench() -> None:
 )
 @click.option(
     "--embedder",
-    type=click.Choice(get_args(EmbedderName)),
-    default="none",
+    callback=_embedder_name,
+    metavar="NAME",
+    default=NONE,
     show_default=True,
-    help="What makes vectors.",
+    help="What makes vectors: a value of the setting `embedder`.",
 )
 @click.option(
     "--ablate",
@@ -87,7 +99,7 @@ def bench() -> None:
 def recall(
     places: tuple[Path, ...],
     ranking: Preset,
-    embedder: EmbedderName,
+    embedder: str,
     ablate: tuple[str, ...],
     budgets: str,
     half: Half,
@@ -109,15 +121,12 @@ def recall(
         sets = [read(path) for path in files_in(places)]
     except (OSError, MalformedData) as error:
         raise Mistake(str(error)) from error
-    made: Embedder | None = HashingEmbedder() if embedder == "hashing" else None
     name = " without ".join((ranking, *ablate))
-    methods: list[Method] = [
-        TheLibrary(name, weights=without(PRESETS[ranking], ablate), embedder=made)
-    ]
+    weights = without(PRESETS[ranking], ablate)
     try:
         with progress() as steps:
-            found = asyncio.run(run(sets, methods, options=options, embedder=made, steps=steps))
-    except ReplayFailed as error:
+            found = asyncio.run(_measured(sets, name, weights, embedder, options, steps))
+    except (ReplayFailed, EmbedderUnavailable) as error:
         raise Problem(str(error)) from error
     results = report(
         sets,
@@ -128,6 +137,20 @@ def recall(
     if json_path is not None:
         json_path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     _print(results)
+
+
+async def _measured(
+    sets: Sequence[DataSet],
+    name: str,
+    weights: Weights,
+    embedder: str,
+    options: Options,
+    steps: Steps,
+) -> dict[str, dict[str, list[Finished]]]:
+    made = await open_embedder(EmbedderOptions(name=embedder, threads=os.cpu_count() or 1))
+    remembering = RememberingEmbedder(made, options.cache / "rows") if made is not None else None
+    methods: list[Method] = [TheLibrary(name, weights=weights, embedder=remembering)]
+    return await run(sets, methods, options=options, embedder=remembering, steps=steps)
 
 
 def without(weights: Weights, signals: tuple[str, ...]) -> Weights:

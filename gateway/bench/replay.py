@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from gateway.bench.conversations import Conversation, Said
+from gateway.bench.remembering import RememberingEmbedder
 from gateway.wire.chat_completions import message_of
 from governor.message import Message
 from library.embedding.protocol import Embedder
@@ -82,7 +83,9 @@ def question_messages(text: str) -> tuple[Message, ...]:
     return (*_ending()[:-1], replace(asked, digest=_ending()[-1].digest))
 
 
-async def replayed(conversation: Conversation, folder: Path, embedder: Embedder | None) -> Replayed:
+async def replayed(
+    conversation: Conversation, folder: Path, embedder: RememberingEmbedder | None
+) -> Replayed:
     """Return the conversation in `folder`, told to a library there if it is not yet.
 
     Raises:
@@ -96,7 +99,7 @@ async def replayed(conversation: Conversation, folder: Path, embedder: Embedder 
     with TemporaryDirectory(prefix=f"{folder.name}-", suffix=".part", dir=folder.parent) as place:
         made = Path(place)
         async with opened(made, embedder=embedder, weights=PRESETS["measured"]) as library:
-            told = await _tell(library, conversation)
+            told = await _tell(library, conversation, embedder)
         (made / MANIFEST).write_bytes(msgspec.json.encode(told))
         try:
             shutil.copytree(made, folder.with_name(f"{made.name}.whole"))
@@ -139,8 +142,10 @@ async def opened(
         await library.close()
 
 
-async def _tell(library: Library, conversation: Conversation) -> Replayed:
-    started_s = time.monotonic()
+async def _tell(
+    library: Library, conversation: Conversation, embedder: RememberingEmbedder | None
+) -> Replayed:
+    started_s = time.monotonic() + (embedder.remembered_s if embedder else 0.0)
     told: list[IncomingMessage] = []
     ids: Mapping[str, str] = {}
     thread_no = 0
@@ -151,7 +156,7 @@ async def _tell(library: Library, conversation: Conversation) -> Replayed:
         ids = {event_id(seq, None): one.id for seq, one in zip(seqs, said, strict=True)}
     if not await library.wait_indexed(thread_no, timeout_s=INDEX_TIMEOUT_S):
         raise ReplayFailed(conversation.id, f"not indexed within {INDEX_TIMEOUT_S:,.0f} s")
-    index_s = time.monotonic() - started_s
+    index_s = time.monotonic() + (embedder.remembered_s if embedder else 0.0) - started_s
     at = conversation.messages[-1].at + LATER
     told += [_stored(message, at) for message in _ending()]
     await _record(library, conversation, -1, told)

@@ -18,16 +18,18 @@ from gateway.bench.methods import (
     code_of,
     identity_of,
 )
+from gateway.bench.remembering import RememberingEmbedder, slug
 from gateway.bench.replay import Replayed, question_messages, replayed
 from gateway.bench.results import Finished, Kept
 from gateway.bench.scoring import Answered, Laid, summary
 from governor.counting import Counters
 from governor.rendering import parsed_block
 from governor.turn import Counter
-from library.embedding.protocol import Embedder
 
 Half = Literal["all", "even", "odd"]
 BUDGETS = (512, 1_024, 2_048, 4_096, 8_192)
+REPLAYING = ("library", "gateway/wire", "gateway/bench/conversations.py", "gateway/bench/replay.py")
+"""The code that a replayed library depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ async def run(
     methods: Sequence[Method],
     *,
     options: Options,
-    embedder: Embedder | None,
+    embedder: RememberingEmbedder | None,
     steps: Steps,
 ) -> dict[str, dict[str, list[Finished]]]:
     """Return what each method answered, by its name and the set's.
@@ -86,7 +88,7 @@ async def run(
     """
     counter = Counters().counter_for(MODEL)
     counter.count("The tokenizer is loaded before anything is timed.")
-    library = f"{identity_of(embedder)}-{code_of('library', 'gateway/wire', 'gateway/bench')}"
+    library = f"{slug(identity_of(embedder))}-{code_of(*REPLAYING)}"
     halves = {data.name: chosen(data, options.half) for data in sets}
     questions = sum(len(one.questions) for half in halves.values() for _, one in half)
     steps.begin(questions * len(methods))
