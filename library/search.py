@@ -52,7 +52,7 @@ FULL_QUESTION_WORDS = 8
 """Of a longer question the rarest words count as all of it: no passage holds a whole page."""
 Key = tuple[int, int]
 """(seq, ordinal) of a passage."""
-Likeness = Callable[[Sequence[Key]], Mapping[Key, float]]
+Likeness = Callable[[Sequence[Key]], dict[Key, float]]
 """Returns how like the question passages are, for those that have a vector."""
 Spans = Mapping[int, tuple[int, int]]
 """Positions of a path by branch, first and last."""
@@ -102,11 +102,11 @@ class Search:
         terms = tuple(dict.fromkeys(stems(question_words(query.text))))
         # Side by side: to embed a question takes as long as to look its words up.
         # Not a TaskGroup: what the store raises shall come out as it is.
-        (question, found), (near, likeness) = await asyncio.gather(
+        (question, found), (near, cosines, likeness) = await asyncio.gather(
             self._by_words(query, terms, degraded), self._by_row(query, degraded)
         )
         found = list({one[:2]: one for one in (*near, *found)}.values())
-        cosines = await asyncio.to_thread(likeness, [one[:2] for one in found])
+        cosines |= likeness([one[:2] for one in found if one[:2] not in cosines])
         tail, is_cut = await self._waiting(query)
         if is_cut:
             degraded.append("index-behind")
@@ -139,19 +139,19 @@ class Search:
 
     async def _by_row(
         self, query: SearchQuery, degraded: list[str]
-    ) -> tuple[list[Candidate], Likeness]:
-        """Return the passages on live branches that are most like the question, and what tells
-        how like each of any others is."""
+    ) -> tuple[list[Candidate], dict[Key, float], Likeness]:
+        """Return the passages on live branches that are most like the question, how like they
+        are, and what tells how like any others are."""
+        nothing: tuple[list[Candidate], dict[Key, float], Likeness] = ([], {}, _unknown)
         if self._vectors is None or self._embedder is None:
-            return [], _unknown
+            return nothing
         where = where_of(query)
         limit = CANDIDATES
         try:
             row = await self._embedder.embed_question(query.text)
             matrix = await self._vectors.of(query.collection_id)
-            likeness = partial(matrix.cosines, row)
             for _ in range(FETCH_ROUNDS):
-                near, has_more = await asyncio.to_thread(
+                near, cosines, has_more = await asyncio.to_thread(
                     _look_near, matrix, self._catalogue.lexical, where, row, limit
                 )
                 live = await self._live(near, query.thread_no if query.path else None)
@@ -160,14 +160,14 @@ class Search:
                 limit *= 4
         except EmbedderUnavailable:
             degraded.append("embedder")
-            return [], _unknown
+            return nothing
         except VectorsLoading:
             degraded.append("vectors")
-            return [], _unknown
+            return nothing
         except LexicalUnavailable:
             # Said by `_by_words`, too.
-            return [], _unknown
-        return live, likeness
+            return nothing
+        return live, cosines, partial(matrix.cosines, row)
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
@@ -321,16 +321,16 @@ def _fetch(
     return question, found + around, len(found) == limit
 
 
-def _unknown(_: Sequence[Key]) -> Mapping[Key, float]:
+def _unknown(_: Sequence[Key]) -> dict[Key, float]:
     return {}
 
 
 def _look_near(
     matrix: "Matrix", lexical: Lexical, where: Where, row: bytes, limit: int
-) -> tuple[list[Candidate], bool]:
-    """Return the passages most like a question, and whether there may be more."""
-    near = matrix.search(row, where, limit=limit)
-    return lexical.passages([key for key, _ in near]), len(near) == limit
+) -> tuple[list[Candidate], dict[Key, float], bool]:
+    """Return the passages most like a question, how like, and whether there may be more."""
+    near = dict(matrix.search(row, where, limit=limit))
+    return lexical.passages(list(near)), near, len(near) == limit
 
 
 def _branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:
