@@ -138,20 +138,20 @@ def wait_for(server: Server, path: str) -> float:
     raise RuntimeError(f"{server.name} does not answer on {path}")
 
 
-def litellm_python() -> Path:
-    """Return the Python of an environment with LiteLLM proxy, making it when it is missing."""
+def own_environment(name: str, package: str) -> Path:
+    """Return the Python of an environment that has one package, making it when it is missing."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = cache / "library-of-context-bench" / "litellm-1.108.7"
+    folder = cache / "library-of-context-bench" / name
     python = folder / "bin" / "python"
     done = folder / "installed"
     if not done.exists():
         uv = shutil.which("uv")
         if uv:
             subprocess.run([uv, "venv", "-q", "--clear", "-p", sys.executable, folder], check=True)
-            install: list[str | Path] = [uv, "pip", "install", "-q", "-p", python, LITELLM]
+            install: list[str | Path] = [uv, "pip", "install", "-q", "-p", python, package]
         else:
             subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-            install = [python, "-m", "pip", "install", "-q", LITELLM]
+            install = [python, "-m", "pip", "install", "-q", package]
         environment = os.environ | {"UV_COMPILE_BYTECODE": "1", "PYTHONDONTWRITEBYTECODE": ""}
         subprocess.run(install, check=True, env=environment)
         done.touch()
@@ -183,7 +183,7 @@ def start_litellm(upstream_port: int, folder: Path) -> Server:
         "LITELLM_MODE": "PRODUCTION",
         "LITELLM_LOG": "ERROR",
     }
-    python = litellm_python()
+    python = own_environment("litellm-1.108.7", LITELLM)
     started = time.monotonic()
     arguments = ["--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen(

@@ -1,0 +1,224 @@
+"""The steps of the growth bench, each in a process of its own: `python -m ... STEP JSON`.
+
+Memory is read from the process that searches, and a process that has just stored a million records
+has memory of its own. A step prints one line of JSON.
+"""
+
+import asyncio
+import gc
+import itertools
+import json
+import sys
+import time
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+
+from library.embedding.opening import EmbedderOptions, open_embedder
+from library.embedding.protocol import Embedder
+from library.library import Library
+from library.records import IncomingMessage, IncomingTurn, RecordedTurn, SearchQuery, SearchResult
+from library.store.sqlite import SqliteStore
+from scripts.bench.growth_material import Material, TurnedEmbedder
+from scripts.bench.growth_seed import measure
+from scripts.bench.load import percentile
+
+THREAD_EVENTS = 1_000
+STEP_EVENTS = 10_000
+"""So many events are let into the index before more are stored."""
+START = datetime(2024, 1, 1, tzinfo=UTC)
+WAIT_S = 3_600.0
+WARM_QUESTIONS = 20
+LIMIT = 48
+"""Hits asked for, as many as a desk of 2,000 tokens is chosen from."""
+
+
+@asynccontextmanager
+async def _opened(db: Path, embedder: Embedder) -> AsyncIterator[Library]:
+    store = await SqliteStore.open(db)
+    folder = db.with_name(f"{db.name}.index")
+    library = Library(store, index_folder=folder, embedder=embedder)
+    await library.start()
+    try:
+        yield library
+    finally:
+        await library.close()
+
+
+async def _real(threads: int = 1) -> Embedder:
+    embedder = await open_embedder(EmbedderOptions(name="onnx", threads=threads))
+    assert embedder is not None
+    return embedder
+
+
+async def base(material: Material, *, rows: str) -> dict[str, Any]:
+    """Embed the originals for real, unless that was done before."""
+    path = Path(rows)
+    embedder = await _real(threads=2)
+    started = time.perf_counter()
+    if not path.exists():  # noqa: ASYNC240 - nothing else runs here
+        found = await embedder.embed(material.originals)
+        array = np.frombuffer(b"".join(found), np.int8).reshape(-1, embedder.dim)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, array)
+    return {"identity": embedder.identity, "took_s": time.perf_counter() - started}
+
+
+async def grow(
+    material: Material, *, db: str, rows: str, identity: str, first: int, stop: int
+) -> dict[str, Any]:
+    """Store and index the records from `first` on."""
+    embedder = TurnedEmbedder(identity, np.load(rows))
+    started = time.perf_counter()
+    async with _opened(Path(db), embedder) as library:
+        for at in range(first, stop, THREAD_EVENTS):
+            texts = []
+            for number in range(at, min(stop, at + THREAD_EVENTS)):
+                text, original = material.text(number)
+                embedder.original_of[zlib.crc32(text.encode())] = original
+                texts.append(text)
+            await _record(library, f"talk-{at}", texts, at)
+            if at % STEP_EVENTS == 0:
+                assert await library.wait_caught_up(WAIT_S)
+        assert await library.wait_caught_up(WAIT_S)
+    return {"per_second": (stop - first) / (time.perf_counter() - started)}
+
+
+async def _record(library: Library, session: str, texts: list[str], at: int) -> RecordedTurn:
+    messages = []
+    for offset, text in enumerate(texts):
+        role = ("user", "assistant")[offset % 2]
+        digest = blake2b(f"{role}\0{text}".encode(), digest_size=16).digest()
+        body = {"role": role, "content": text}
+        said_at = START + timedelta(minutes=at + offset)
+        messages.append(IncomingMessage(role, digest, body, text, occurred_at=said_at))
+    return await library.record_turn(
+        IncomingTurn(
+            turn_id=token_hex(8),
+            collection="growth",
+            session_id=session,
+            messages=messages,
+            system_texts=(),
+            model="none",
+            upstream="none",
+            received_at=START,
+        )
+    )
+
+
+async def rate(material: Material, *, db: str, first: int, count: int) -> dict[str, Any]:
+    """Store and index new records with the real embedder; return how fast that went."""
+    async with _opened(Path(db), await _real(threads=2)) as library:
+        assert await library.wait_caught_up(WAIT_S)
+        texts = [material.text(number)[0] for number in range(first, first + count)]
+        cpu, started = time.process_time(), time.perf_counter()
+        await _record(library, f"talk-{first}", texts, first)
+        assert await library.wait_caught_up(WAIT_S)
+        return {
+            "per_second": count / (time.perf_counter() - started),
+            "per_cpu_second": count / (time.process_time() - cpu),
+        }
+
+
+async def ask(material: Material, *, db: str, size: int, count: int) -> dict[str, Any]:
+    """Ask questions in both scopes, from the first thread."""
+    embedder = await _real()
+    await embedder.embed_question("warm up")
+    async with _opened(Path(db), embedder) as library:
+        assert await library.wait_caught_up(WAIT_S)
+        texts = [material.text(number)[0] for number in range(min(size, THREAD_EVENTS))]
+        # Known messages: nothing is stored, and the thread's path comes back.
+        recorded = await _record(library, "talk-0", texts, 0)
+        assert not recorded.new_count
+        started = time.perf_counter()
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                result = await _search(library, recorded, "Where is the boathouse?", "project")
+                if not result.degraded:
+                    break
+                await asyncio.sleep(0.01)
+        figures: dict[str, Any] = {"load_s": time.perf_counter() - started}
+        questions = map(material.question, itertools.count())
+        for scope in ("thread", "project"):
+            for _ in range(WARM_QUESTIONS):
+                await _search(library, recorded, next(questions), scope)
+            took, cpu = [], time.process_time()
+            for _ in range(count):
+                question, started = next(questions), time.perf_counter()
+                result = await _search(library, recorded, question, scope)
+                took.append((time.perf_counter() - started) * 1e3)
+                assert not result.degraded, result.degraded
+                assert result.hits, question
+            figures[scope] = {
+                "p50_ms": percentile(took, 0.5),
+                "p99_ms": percentile(took, 0.99),
+                "cpu_ms": (time.process_time() - cpu) * 1e3 / count,
+            }
+        gc.collect()
+        status = await library.status()
+        return (
+            figures
+            | _memory()
+            | {
+                "vectors_bytes": status["vectors_bytes"],
+                "index_bytes": status["index"]["size_bytes"],
+                "passages": status["index"]["passages"],
+            }
+        )
+
+
+async def _search(library: Library, recorded: RecordedTurn, text: str, scope: Any) -> SearchResult:
+    return await library.search(
+        SearchQuery(
+            collection_id=recorded.collection_id,
+            text=text,
+            scope=scope,
+            thread_no=recorded.thread_no,
+            path=recorded.path,
+            before_position=recorded.path[-1].upto - 10,
+            exclude_seqs=frozenset(),
+            limit=LIMIT,
+        )
+    )
+
+
+def _memory() -> dict[str, float]:
+    """Return what is resident: the process's own, and pages of files, which the system may drop."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    sizes = {line.partition(":")[0]: line.partition(":")[2] for line in lines}
+    return {
+        "own_bytes": int(sizes["RssAnon"].split()[0]) * 1024,
+        "file_bytes": int(sizes["RssFile"].split()[0]) * 1024,
+    }
+
+
+async def seed(material: Material, *, rows: str, size: int) -> dict[str, Any]:
+    """Ask the seed's plain scan."""
+    own = (np.load(rows) / np.float32(127)).tolist()
+    # Copies of a list, so that each record has floats of its own, as in the seed.
+    records = [[0.0 + number for number in own[at % len(own)]] for at in range(size)]
+    return {"p50_ms": measure(records)}
+
+
+STEPS: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
+    "base": base, "grow": grow, "rate": rate, "ask": ask, "seed": seed,
+}  # fmt: skip
+
+
+def main() -> None:
+    step, given = sys.argv[1], json.loads(sys.argv[2])
+    data = [Path(one) for one in given.pop("data")]
+    material = Material(data, most=given.pop("originals"))
+    figures = asyncio.run(STEPS[step](material, **given))
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+if __name__ == "__main__":
+    main()
