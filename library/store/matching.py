@@ -18,7 +18,7 @@ user or assistant message is an edit: then the chain decides, and a branch is op
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from library.chain import chains
@@ -213,21 +213,44 @@ class Matcher:
 
     # -- overlap -------------------------------------------------------------------------------
     def _by_overlap(self, messages: Sequence[IncomingMessage], known: int) -> "_Run | None":
-        """Return the longest run of messages, the newest of equal ones."""
+        """Return the longest run of messages, the newest of equal ones.
+
+        The end is asked for first: where a client drops its oldest messages, the run that is found
+        there holds all but the newest one, and nothing else can hold more.
+        """
         count = len(messages)
         first = range(known, min(known + OVERLAP_PROBES, count))
         last = range(max(known, count - OVERLAP_PROBES), count)
+        nodes = {index: self._with_digest(messages[index].digest) for index in last}
+        run = self._longest_run(messages, nodes, known)
+        if first.start == last.start or (run is not None and run.is_whole(known, count)):
+            return run
+        nodes |= {
+            index: self._with_digest(messages[index].digest)
+            for index in first
+            if index not in nodes
+        }
+        return self._longest_run(messages, nodes, known)
+
+    def _longest_run(
+        self, messages: Sequence[IncomingMessage], nodes: Mapping[int, list[Node]], known: int
+    ) -> "_Run | None":
+        """Return the longest run through any of the nodes that some messages were found at."""
         diagonals: dict[tuple[int, int, int], _Hit] = {}
-        for index in sorted({*first, *last}):
-            rows = self._with_digest(messages[index].digest)
+        for index, rows in sorted(nodes.items()):
             for node in rows:
                 key = (node.thread_no, node.branch_id, node.position - index)
                 before = diagonals.get(key)
                 hits = before.hits + 1 if before else 1
                 diagonals[key] = _Hit(index, node, hits, is_unique=len(rows) == 1)
         likely = sorted(diagonals.values(), key=lambda hit: (hit.hits, hit.node.seq), reverse=True)
-        runs = [self._follow(messages, hit) for hit in likely[:DIAGONALS_MAX]]
-        runs = [run for run in runs if run.length >= SHORTEST_RUN or (run.is_alone_enough)]
+        runs: list[_Run] = []
+        for hit in likely[:DIAGONALS_MAX]:
+            run = self._follow(messages, hit)
+            if run.length >= SHORTEST_RUN or run.is_alone_enough:
+                runs.append(run)
+            if run.is_whole(known, len(messages)):
+                break
         return max(runs, key=lambda run: (run.length, run.match.node.seq), default=None)
 
     def _with_digest(self, digest: bytes) -> list[Node]:
@@ -282,6 +305,12 @@ class _Run:
     match: Match
     length: int
     is_alone_enough: bool
+
+    def is_whole(self, known: int, count: int) -> bool:
+        """Tell whether it holds all of a transcript's `count` messages that are not on the chain,
+        but for the newest, which is new as a rule."""
+        match = self.match
+        return match.front_count <= known and match.count >= count - 1 and self.length > 1
 
 
 def _padded(asked: list[bytes]) -> list[bytes]:
