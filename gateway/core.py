@@ -25,7 +25,7 @@ from gateway.settings import Settings
 from gateway.telemetry import Telemetry
 from gateway.turn import Ended
 from gateway.upstream.direct import open_pool
-from gateway.upstream.opening import made_upstreams, patience_of
+from gateway.upstream.opening import expects_openai, made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream
 from gateway.wire.seen import SeenMessages
 from governor.counting import Counters
@@ -123,7 +123,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
     """
     settings = gateway.settings
     if base_url is not None:  # Else a command that may count nothing: half a second saved.
-        gateway.counters.start_loading()
+        gateway.counters.start_loading(has_openai=expects_openai(settings))
     if settings.keys_file:
         keys_file = Path(settings.keys_file)
         gateway.keyring = await asyncio.to_thread(

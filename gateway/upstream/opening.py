@@ -48,3 +48,10 @@ def made_upstreams(
         else:
             made[place] = DirectUpstream(name, url=url, pool=pool, patience=patience)
     return made
+
+
+def expects_openai(settings: Settings) -> bool:
+    """Tell whether an upstream serves models that count with OpenAI's tables, as far as its
+    address shows; the offline one does."""
+    urls = (settings.upstream, *(row.url for row in settings.upstreams.values()))
+    return any(url == OFFLINE or "openai" in url for url in urls)

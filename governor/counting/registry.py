@@ -61,15 +61,26 @@ class Counters:
         self._calibrations: dict[str, Calibration] = {}
         self._made: dict[tuple[str, str, str], MessageCounter] = {}
 
-    def start_loading(self) -> threading.Thread:
-        """Load in the background what the first request would otherwise wait for."""
-        thread = threading.Thread(target=self._load, name="load-tokenizers", daemon=True)
+    def start_loading(self, *, has_openai: bool) -> threading.Thread:
+        """Load in the background what the first request would otherwise wait for.
+
+        `has_openai`: models with OpenAI's tables are expected. Where only others are served, the
+        tables would be 60 MB for nothing; the first request that needs them loads them.
+        """
+
+        def load() -> None:
+            load_bound()
+            if has_openai:
+                self._encodings[O200K].load()
+
+        thread = threading.Thread(target=load, name="load-tokenizers", daemon=True)
         thread.start()
         return thread
 
-    def _load(self) -> None:
-        load_bound()
-        self._encodings[O200K].load()
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The encodings whose tables are in memory."""
+        return tuple(name for name, one in self._encodings.items() if one.is_loaded)
 
     def counter_for(
         self,

@@ -114,3 +114,16 @@ def test_clients_that_make_up_model_names_do_not_fill_the_memory() -> None:
         counter = counters.counter_for(f"model {number}")
         counters.observe(counter, estimated_tokens=1_000, actual_tokens=900)
     assert counters.calibrations().count("model") <= MODELS_MAX
+
+
+def test_openais_tables_are_loaded_ahead_only_where_its_models_are_expected() -> None:
+    """Issue 2, Speed: a local model of another kind does without their 60 MB."""
+    local = Counters()
+    local.start_loading(has_openai=False).join()
+    local.counter_for("qwen3").count("some words")
+    assert local.loaded == ()
+    local.counter_for("gpt-4o").count("some words")
+    assert local.loaded == ("o200k_base",)
+    openai = Counters()
+    openai.start_loading(has_openai=True).join()
+    assert openai.loaded == ("o200k_base",)
