@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
@@ -240,13 +241,27 @@ class Library:
             UnknownRecord: no such thread there.
 
         """
-        return await self._forget(
-            lambda: self.store.forget_thread(thread_id, collection_id=collection_id)
-        )
+
+        async def delete() -> int:
+            of_thread = partial(self.store.thread_events, thread_id, collection_id=collection_id)
+            first = await of_thread(live_only=False, after=0, limit=1)
+            count = await self.store.forget_thread(thread_id, collection_id=collection_id)
+            if self._vectors is not None and first:
+                self._vectors.forget_thread(first[0].thread_no)
+            return count
+
+        return await self._forget(delete)
 
     async def forget_collection(self, name: str) -> int:
         """Delete all of a collection, as `forget_thread` does."""
-        return await self._forget(lambda: self.store.forget_collection(name))
+
+        async def delete() -> int:
+            count = await self.store.forget_collection(name)
+            if self._vectors is not None:
+                self._vectors.forget()
+            return count
+
+        return await self._forget(delete)
 
     async def retry_quarantined(self, seqs: Sequence[int] | None = None) -> int:
         """Give quarantined events (None: all) new attempts, at once; return how many."""
@@ -260,8 +275,6 @@ class Library:
         finally:
             self._search.paths.forget()
             self._search.tail.forget()
-            if self._vectors is not None:
-                self._vectors.forget()
 
     def _take_over(self, event: Event, indexed: IndexedEvent) -> None:
         if self._vectors is not None:

@@ -70,6 +70,8 @@ class Vectors:
 
         """
         if collection_id not in self._matrices:
+            # Here and not at the start: numpy costs 11 MB, owed by the first search only.
+            await asyncio.to_thread(_matrix_type)
             load = self._load_of(collection_id)
             left_s = load.until_s - asyncio.get_running_loop().time()
             await asyncio.wait({load.task}, timeout=max(0.0, left_s))
@@ -91,9 +93,19 @@ class Vectors:
         elif event.collection_id in self._matrices:
             self._matrices[event.collection_id].add([rows])
 
+    def forget_thread(self, thread_no: int) -> None:
+        """Never find a thread again that is gone from the store."""
+        for matrix in self._matrices.values():
+            matrix.forget_thread(thread_no)
+        self._begin_again()
+
     def forget(self) -> None:
         """Drop everything; the next searches load what is left in the store."""
         self._matrices.clear()
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Drop what is being loaded: some of it may have been read before it was deleted."""
         for load in self._loads.values():
             load.task.cancel()
         self._loads.clear()
@@ -134,8 +146,7 @@ class Vectors:
                 del self._arrived[collection_id], self._loads[collection_id]
 
     async def _read(self, collection_id: int) -> "Matrix":
-        # Here and not above: numpy costs 11 MB and 0.1 s, owed by the first search only.
-        matrix = await asyncio.to_thread(_new_matrix, self._dim)
+        matrix = _matrix_type()(self._dim)
         after = 0
         while events := await self._store.vectors(
             collection_id, embedder=self._embedder, after=after, limit=LOAD_EVENTS
@@ -145,7 +156,7 @@ class Vectors:
         return matrix
 
 
-def _new_matrix(dim: int) -> "Matrix":
+def _matrix_type() -> "type[Matrix]":
     from library.vectors.matrix import Matrix
 
-    return Matrix(dim)
+    return Matrix

@@ -98,10 +98,12 @@ class Gate:
 
     def __init__(self, *answers: Sequence[EventRows] | Exception) -> None:
         self._answers = list(answers)
+        self.asked = asyncio.Event()
         self.opened = asyncio.Event()
         self.emptied = asyncio.Event()
 
     async def vectors(self, *_: object, **__: object) -> Sequence[EventRows]:
+        self.asked.set()
         await self.opened.wait()
         answer = self._answers.pop(0) if self._answers else []
         if not answer:
@@ -133,7 +135,7 @@ async def test_what_is_stored_while_a_collection_is_loaded_is_not_missed() -> No
     vectors = gate.vectors_of()
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(vectors.of(1))
-        await asyncio.sleep(0)
+        await gate.asked.wait()
         vectors.add(event(2), indexed(2))
         vectors.add(event(3, collection_id=2), indexed(3))
         gate.opened.set()
@@ -154,6 +156,24 @@ async def test_what_is_forgotten_while_it_is_loaded_does_not_come_back(
     await vectors.of(1)
     assert vectors.size_bytes <= 500
     await vectors.close()
+
+
+async def test_a_deleted_thread_uses_up_no_candidate_and_the_others_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
+        teller, other = Teller(library, "s"), Teller(library, "t")
+        await teller.tell(*(f"The launch code is kestral {number}" for number in range(300)))
+        await other.tell("A hawk like the kestrals", "Hello")
+        await other.indexed()
+        assert not (await other.ask("kestrel")).degraded
+        # A second load would never come.
+        monkeypatch.setattr(module, "LOAD_WAIT_S", 0.0)
+        assert await library.forget_thread("s", collection_id=None) == 300
+        result = await other.ask("kestrel", scope="project")
+        assert result.degraded == ()
+        assert result.hits[0].event.text == "A hawk like the kestrals"
+        assert "dense" in result.hits[0].signals
 
 
 async def test_vectors_that_cannot_be_read_are_asked_for_again() -> None:
