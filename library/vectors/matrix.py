@@ -89,11 +89,12 @@ class Matrix:
         ordinals = np.arange(len(rows)) - (counts.cumsum() - counts).repeat(counts)
         at = 0
         while at < len(rows):
-            if not self._blocks or self._blocks[-1].count == BLOCK_ROWS:
-                self._blocks.append(_Block(self._dim))
-            block = self._blocks[-1]
+            is_full = not self._blocks or self._blocks[-1].count == BLOCK_ROWS
+            block = _Block(self._dim) if is_full else self._blocks[-1]
             stop = min(len(rows), at + BLOCK_ROWS - block.count)
             block.add(rows[at:stop], heads[at:stop], ordinals[at:stop])
+            if is_full:  # Afterwards, so that a block that is searched is never empty.
+                self._blocks.append(block)
             at = stop
 
     def forget_thread(self, thread_no: int) -> None:
@@ -119,25 +120,31 @@ class Matrix:
         for number, block in enumerate(blocks):
             nearest.look_at(block, block.in_scope(where), first_place=number * BLOCK_ROWS)
         places = nearest.places()
-        rows: NDArray[np.int8] = np.empty((len(places), self._dim), np.int8)
-        keys: _Ints = np.empty(len(places), np.int64)
-        for number in np.unique(places // BLOCK_ROWS).tolist():
-            is_own = places // BLOCK_ROWS == number
-            own = places[is_own] % BLOCK_ROWS
-            rows[is_own], keys[is_own] = blocks[number].rows[own], blocks[number].keys[own]
-        values = _cosines(rows, asked)
+        # Places rise, so those of a block stand together.
+        bounds = np.searchsorted(places, np.arange(len(blocks) + 1) * BLOCK_ROWS)
+        pieces = [
+            (block, places[low:high] - number * BLOCK_ROWS)
+            for number, (block, low, high) in enumerate(
+                zip(blocks, bounds, bounds[1:], strict=False)
+            )
+            if low < high
+        ]
+        if not pieces:
+            return []
+        keys = np.concatenate([block.keys[own] for block, own in pieces])
+        values = _cosines(np.concatenate([block.rows[own] for block, own in pieces]), asked)
         best = np.lexsort((-keys, -values))[:limit]
         return list(zip(map(_key, keys[best].tolist()), values[best].tolist(), strict=True))
 
     def cosines(self, question: bytes, keys: Sequence[Key]) -> dict[Key, float]:
         """Return how like the question each passage is, for those that have a row."""
         asked = np.frombuffer(question, np.int8)
-        wanted = np.sort(np.array([seq << ORDINAL_BITS | at for seq, at in keys], np.int64))
+        wanted = np.array([seq << ORDINAL_BITS | at for seq, at in keys], np.int64)
         found: dict[Key, float] = {}
         for block in list(self._blocks):
-            places = block.find(wanted)
+            numbers, places = block.find(wanted)
             values = _cosines(block.rows[places], asked)
-            known = map(_key, block.keys[places].tolist())
+            known = [keys[number] for number in numbers.tolist()]
             found |= zip(known, values.tolist(), strict=True)
         return found
 
@@ -197,16 +204,15 @@ class _Block:
         places: _Ints = np.concatenate([np.empty(0, np.int64), *spans])
         return places if order is None else order[places]
 
-    def find(self, wanted: _Ints) -> _Ints:
-        """Return the places of the living rows that have one of the keys, given in order."""
+    def find(self, wanted: _Ints) -> tuple[_Ints, _Ints]:
+        """Return which of some keys have a living row here, and the places of those rows."""
         order, keys = self._order()
-        # A row that replaces another stands behind it, also when both are in order of key.
+        # Of equal keys the last is the newest.
         at = np.searchsorted(keys, wanted, side="right") - 1
-        at = at[at >= 0] if len(keys) else at[:0]
-        at = at[np.isin(keys[at], wanted)]
-        places: _Ints = np.unique(at if order is None else order[at])
-        is_living: NDArray[np.bool_] = self.threads[places] != _NOBODY
-        return places[is_living]
+        is_known = (at >= 0) & (keys[at] == wanted)
+        places = at if order is None else order[at]
+        numbers = np.flatnonzero(is_known & (self.threads[places] != _NOBODY))
+        return numbers, places[numbers]
 
     def _order(self) -> tuple[_Ints | None, _Ints]:
         """Return places in order of key (None: as they are), and the keys in that order."""
@@ -299,7 +305,9 @@ class _Nearest:
 def _signs(rows: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Return the signs of rows as bits, (word_count, row_count)."""
     packed = np.packbits(rows > 0, axis=1)
-    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % (_WORD_BITS // 8))))
+    word_count = -(-rows.shape[1] // _WORD_BITS)
+    padded: NDArray[np.uint8] = np.zeros((len(rows), word_count * _WORD_BITS // 8), np.uint8)
+    padded[:, : packed.shape[1]] = packed
     return padded.view(np.uint64).T
 
 

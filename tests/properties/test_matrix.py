@@ -78,7 +78,7 @@ def brute(
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 @given(events(), scopes(), st.data())
 def test_a_search_equals_looking_at_every_row_in_scope(
     stored: list[EventRows], where: Where, data: st.DataObject
@@ -102,6 +102,7 @@ def test_a_search_equals_looking_at_every_row_in_scope(
     assert len(matrix) == len(everything)
 
 
+@settings(deadline=None)
 @given(events(), scopes(), st.integers(1, 12), st.integers(0, 9))
 def test_a_cut_search_returns_the_first_of_a_whole_one_out_of_scope_or_not(
     stored: list[EventRows], where: Where, limit: int, seed: int
@@ -116,6 +117,7 @@ def test_a_cut_search_returns_the_first_of_a_whole_one_out_of_scope_or_not(
     assert [value for _, value in whole] == sorted((value for _, value in whole), reverse=True)
 
 
+@settings(deadline=None)
 @given(st.permutations(range(12)), scopes())
 def test_the_order_in_which_rows_came_changes_nothing(order: list[int], where: Where) -> None:
     stored = [
