@@ -8,6 +8,9 @@ should lie there. No language model takes part.
     replay.py         tells a conversation to a library, kept for later runs
     remembering.py    an embedder that makes each row once
     methods.py        what lays out a desk: the library, and what it is compared with
+    baselines.py      those of this machine: a window, full text, vectors
+    fts5.py           SQLite's full-text search
+    filling.py        a desk filled by a given order, charged like the library's
     scoring.py        the metric
     results.py        what was answered, kept so that a stopped run goes on
     run.py            the loop over sets, methods, conversations, questions and budgets

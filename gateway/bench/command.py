@@ -5,29 +5,35 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from gateway.bench import tables
+from gateway.bench.asking import NothingUnrelated
+from gateway.bench.baselines import baselines
 from gateway.bench.conversations import DataSet, MalformedData, files_in, read
 from gateway.bench.methods import Method, TheLibrary
+from gateway.bench.missing import explanations, lines
 from gateway.bench.progress import progress
 from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.replay import ReplayFailed
 from gateway.bench.results import Finished
 from gateway.bench.run import BUDGETS, Half, Options, Steps, report, run
+from gateway.bench.scoring import is_hit
 from gateway.cli.options import Mistake, Problem
 from gateway.configuration import user_folder
+from governor.counting import Counters
 from library.embedding.names import NONE, parsed
 from library.embedding.opening import EmbedderOptions, open_embedder
 from library.embedding.protocol import EmbedderUnavailable
 from library.ranking import PRESETS, Preset, Weights
 
 SIGNALS = tuple(one.name for one in fields(Weights))
+Found = dict[str, dict[str, list[Finished]]]
 
 
 def _embedder_name(context: click.Context, option: click.Parameter, value: str) -> str:
@@ -36,6 +42,32 @@ def _embedder_name(context: click.Context, option: click.Parameter, value: str) 
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
     return value
+
+
+def _budgets(context: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        budgets = sorted({int(part) for part in value.split(",")})
+    except ValueError:
+        budgets = []
+    if not budgets or budgets[0] < 1:
+        raise click.BadParameter("whole numbers above 0, with commas between them")
+    return tuple(budgets)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The command line, as far as it says what to measure and what to write."""
+
+    ranking: Preset
+    ablate: tuple[str, ...]
+    embedder: str
+    has_baselines: bool
+    misses: Path | None
+    explain: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return " without ".join((self.ranking, *self.ablate))
 
 
 @click.group()
@@ -75,6 +107,7 @@ def bench() -> None:
 )
 @click.option(
     "--budgets",
+    callback=_budgets,
     default=",".join(map(str, BUDGETS)),
     show_default=True,
     metavar="N,N,...",
@@ -88,7 +121,39 @@ def bench() -> None:
     help="Of each file's conversations: weights are chosen on one half, and reported on the other.",
 )
 @click.option(
+    "--typos",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Misspell this share of the words of every question.",
+)
+@click.option(
+    "--unrelated",
+    is_flag=True,
+    help="Ask each conversation what was asked of another one; report how full the desk is.",
+)
+@click.option(
+    "--baselines", "has_baselines", is_flag=True, help="Measure what it is compared with, too."
+)
+@click.option(
+    "--misses",
+    type=click.Path(path_type=Path),
+    help="Write here, a JSON line a question, where what is not on the desk stands, and why.",
+)
+@click.option(
+    "--explain",
+    multiple=True,
+    metavar="ID",
+    help="Print that for this question, as --misses names it; repeatable.",
+)
+@click.option(
     "--json", "json_path", type=click.Path(path_type=Path), help="Write all figures here."
+)
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    help="Write the tables here; between <!-- recall --> and <!-- /recall --> where it has them.",
 )
 @click.option("--fresh", is_flag=True, help="Ask again what an earlier run has answered.")
 @click.option(
@@ -98,14 +163,15 @@ def bench() -> None:
 )
 def recall(
     places: tuple[Path, ...],
-    ranking: Preset,
-    embedder: str,
-    ablate: tuple[str, ...],
-    budgets: str,
+    budgets: tuple[int, ...],
     half: Half,
+    typos: float,
+    unrelated: bool,
     json_path: Path | None,
+    markdown: Path | None,
     fresh: bool,
     cache: Path | None,
+    **wanted: Any,
 ) -> None:
     """Tell conversations to a library, ask what is labelled, and report what lies on the desk.
 
@@ -113,44 +179,74 @@ def recall(
     """
     options = Options(
         cache=cache or user_folder("data", os.environ) / "bench",
-        budgets=_budgets(budgets),
+        budgets=budgets,
         half=half,
+        typos=typos,
+        is_unrelated=unrelated,
         is_fresh=fresh,
     )
+    what = Wanted(**wanted)
     try:
         sets = [read(path) for path in files_in(places)]
-    except (OSError, MalformedData) as error:
-        raise Mistake(str(error)) from error
-    name = " without ".join((ranking, *ablate))
-    weights = without(PRESETS[ranking], ablate)
-    try:
         with progress() as steps:
-            found = asyncio.run(_measured(sets, name, weights, embedder, options, steps))
+            found = asyncio.run(_measured(sets, what, options, steps))
+    except (OSError, MalformedData, NothingUnrelated) as error:
+        raise Mistake(str(error)) from error
     except (ReplayFailed, EmbedderUnavailable) as error:
         raise Problem(str(error)) from error
-    results = report(
-        sets,
-        found,
-        command=shlex.join(["library-of-context", *sys.argv[1:]]),
-        settings={"ranking": ranking, "ablate": ablate, "embedder": embedder, "half": half},
-    )
+    results = report(sets, found, command=_command(), settings=_settings(what, options))
     if json_path is not None:
         json_path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    _print(results)
+    if markdown is not None:
+        before = markdown.read_text(encoding="utf-8") if markdown.exists() else ""
+        markdown.write_text(tables.put_in(before, tables.markdown(results)), encoding="utf-8")
+    click.echo(tables.text(results))
 
 
 async def _measured(
-    sets: Sequence[DataSet],
-    name: str,
-    weights: Weights,
-    embedder: str,
-    options: Options,
-    steps: Steps,
-) -> dict[str, dict[str, list[Finished]]]:
-    made = await open_embedder(EmbedderOptions(name=embedder, threads=os.cpu_count() or 1))
-    remembering = RememberingEmbedder(made, options.cache / "rows") if made is not None else None
-    methods: list[Method] = [TheLibrary(name, weights=weights, embedder=remembering)]
-    return await run(sets, methods, options=options, embedder=remembering, steps=steps)
+    sets: Sequence[DataSet], wanted: Wanted, options: Options, steps: Steps
+) -> Found:
+    made = await open_embedder(EmbedderOptions(name=wanted.embedder, threads=os.cpu_count() or 1))
+    embedder = RememberingEmbedder(made, options.cache / "rows") if made is not None else None
+    counters = Counters()
+    library = TheLibrary(
+        wanted.name,
+        weights=without(PRESETS[wanted.ranking], wanted.ablate),
+        embedder=embedder,
+        counters=counters,
+    )
+    methods: list[Method] = [library]
+    if wanted.has_baselines:
+        methods += baselines(embedder, counters)
+    found = await run(
+        sets, methods, options=options, embedder=embedder, counters=counters, steps=steps
+    )
+    missed = missing_of(found[library.name])
+    chosen = {name: one for name, one in missed.items() if wanted.misses and any(one.values())}
+    if wanted.explain:
+        chosen = {name: missed[name] for name in wanted.explain if name in missed}
+    explained = [
+        one async for one in explanations(sets, library, chosen, options=options, embedder=embedder)
+    ]
+    for one in explained if wanted.explain else ():
+        click.echo("\n".join((*lines(one), "")))
+    if wanted.misses:
+        encoded = (json.dumps(one, ensure_ascii=False) + "\n" for one in explained)
+        await asyncio.to_thread(wanted.misses.write_text, "".join(encoded), encoding="utf-8")
+    return found
+
+
+def missing_of(found: Mapping[str, Sequence[Finished]]) -> dict[str, dict[int, list[str]]]:
+    """Return by question, at each budget, the labelled messages of which nothing is there."""
+    return {
+        answer.id: {
+            budget: [one for one in answer.evidence if not is_hit(laid, one)]
+            for budget, laid in answer.laid.items()
+        }
+        for talks in found.values()
+        for finished in talks
+        for answer in finished.answers
+    }
 
 
 def without(weights: Weights, signals: tuple[str, ...]) -> Weights:
@@ -161,26 +257,16 @@ def without(weights: Weights, signals: tuple[str, ...]) -> Weights:
     return replace(weights, **changes)
 
 
-def _budgets(text: str) -> tuple[int, ...]:
-    try:
-        budgets = sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        budgets = []
-    if not budgets or budgets[0] < 1:
-        raise Mistake("--budgets: whole numbers above 0, with commas between them")
-    return tuple(budgets)
+def _command() -> str:
+    return shlex.join(["library-of-context", *sys.argv[1:]])
 
 
-def _print(results: dict[str, Any]) -> None:
-    for name, sets in results["methods"].items():
-        for data, figures in sets.items():
-            for counting, meaning in tables.COUNTINGS.items():
-                click.echo(f"\n{data}, {name}: recall and all-evidence, {meaning}")
-                click.echo("\n".join(tables.aligned(*tables.by_category(figures, counting))))
-    for data in results["sets"]:
-        click.echo(f"\n{data['name']}: recall and all-evidence, {tables.COUNTINGS['passage']}")
-        lines = tables.aligned(*tables.by_method(results, data["name"], "passage"))
-        click.echo("\n".join(lines))
-    click.echo()
-    for note in tables.notes(results):
-        click.echo(note)
+def _settings(wanted: Wanted, options: Options) -> dict[str, Any]:
+    return {
+        "ranking": wanted.ranking,
+        "ablate": wanted.ablate,
+        "embedder": wanted.embedder,
+        "half": options.half,
+        "typos": options.typos,
+        "unrelated": options.is_unrelated,
+    }

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +25,7 @@ from governor.message import Message
 from governor.turn import Counter, Policy, TurnRequest
 from library.embedding.protocol import Embedder
 from library.ranking import Weights
+from library.records import Hit, SearchQuery
 
 MODEL = "gpt-4o"
 """Whose tokenizer counts: o200k."""
@@ -60,6 +62,7 @@ class Method(Protocol):
         """Make ready for the questions of a conversation, replayed into `folder`."""
 
 
+@cache
 def code_of(*names: str) -> str:
     """Return a digest of the code in these files and folders of the installation."""
     digest = sha256()
@@ -76,8 +79,11 @@ def code_of(*names: str) -> str:
 class TheLibrary:
     """The product: `Governor.prepare` on a real library, the desk alone."""
 
-    def __init__(self, name: str, *, weights: Weights, embedder: Embedder | None) -> None:
+    def __init__(
+        self, name: str, *, weights: Weights, embedder: Embedder | None, counters: Counters
+    ) -> None:
         self.name = name
+        self._counters = counters
         self._weights = weights
         self._embedder = embedder
         code = code_of("library", "governor", "gateway/wire", "gateway/bench")
@@ -88,15 +94,15 @@ class TheLibrary:
         self, conversation: Conversation, replayed: Replayed, folder: Path
     ) -> AsyncIterator[Asker]:
         async with copied(folder, replayed, embedder=self._embedder, weights=self._weights) as copy:
-            yield LibraryAsker(copy)
+            yield LibraryAsker(copy, self._counters)
 
 
 class LibraryAsker:
     """Asks one opened copy."""
 
-    def __init__(self, copy: Copy) -> None:
+    def __init__(self, copy: Copy, counters: Counters) -> None:
         self._copy = copy
-        self._counters = Counters()
+        self._counters = counters
         self._governor = Governor(
             copy.library,
             Clock(now=lambda: copy.replayed.asked_at, monotonic_s=time.monotonic),
@@ -112,6 +118,25 @@ class LibraryAsker:
         assert turn.recorded.prompt_state is None, "a question saw the one before it"
         block = turn.plan[-1].before if turn.plan is not None else ""
         return Desk(block, ms, tuple(turn.report.degraded))
+
+    async def ranked(self, question: str, limit: int) -> tuple[Hit, ...]:
+        """Return the best passages with their reasons, before a desk is laid."""
+        turn = await self._governor.prepare(self._request(question, budget_tokens=1))
+        recorded = turn.recorded
+        assert recorded is not None
+        found = await self._copy.library.search(
+            SearchQuery(
+                collection_id=recorded.collection_id,
+                text=question,
+                scope="thread",
+                thread_no=recorded.thread_no,
+                path=recorded.path,
+                before_position=recorded.positions[-1],
+                exclude_seqs=frozenset(),
+                limit=limit,
+            )
+        )
+        return found.hits
 
     def _request(self, question: str, budget_tokens: int) -> TurnRequest:
         counter = self._counters.counter_for(MODEL)

@@ -32,7 +32,7 @@ from library.embedding.protocol import Embedder
 from library.library import Library
 from library.ranking import PRESETS, Weights
 from library.records import IncomingMessage, IncomingTurn
-from library.store.encoding import event_id
+from library.store.encoding import event_id, generated_seq
 from library.store.sqlite import SqliteStore
 
 COLLECTION = "bench"
@@ -63,10 +63,14 @@ class Replayed(msgspec.Struct, frozen=True):
 
     thread_session: str
     message_ids: dict[str, str]
-    """Event id -> the id that the message has in its file."""
+    """Event id -> the id that the message has in its file; in the conversation's order."""
     asked_at: datetime
     index_s: float
     """From the first message until all of it could be found."""
+
+    def seqs(self) -> list[int]:
+        """Return the store's sequence of each message."""
+        return [generated_seq(one) or 0 for one in self.message_ids]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Finished conversations of a run, kept so that a stopped run goes on where it was.
+"""Finished conversations, kept so that a stopped run goes on where it was.
 
-One file a method and set, named after all that its answers depend on, one conversation a line. A
-line is on disk before the next conversation begins; a torn last line is that of a conversation that
-is asked again.
+One file for what one method answered on one conversation, named after all that the answers depend
+on: the data, the questions as they were spelled, the method's code and weights, the budgets. It
+appears whole or not at all.
 """
 
 import os
@@ -25,38 +25,29 @@ class Finished(msgspec.Struct, frozen=True):
     answers: tuple[Answered, ...]
 
 
-_LINE = msgspec.json.Decoder(Finished)
+_DECODER = msgspec.json.Decoder(Finished)
 
 
-class Kept:
-    """The finished conversations of one method on one set."""
+def place(folder: Path, depends_on: Sequence[str]) -> Path:
+    """Return the file of answers that depend on this."""
+    key = sha256("\0".join(depends_on).encode("utf-8", "replace")).hexdigest()[:KEY_CHARS]
+    return folder / f"{key}.json"
 
-    def __init__(self, folder: Path, depends_on: Sequence[str]) -> None:
-        key = sha256("\0".join(depends_on).encode()).hexdigest()[:KEY_CHARS]
-        self._path = folder / f"{key}.jsonl"
-        self._found: dict[str, Finished] = {}
-        if self._path.exists():
-            for line in self._path.read_bytes().splitlines():
-                try:
-                    finished = _LINE.decode(line)
-                except msgspec.DecodeError:
-                    continue
-                self._found[finished.conversation] = finished
 
-    def get(self, conversation: str) -> Finished | None:
-        return self._found.get(conversation)
+def kept(path: Path) -> Finished | None:
+    """Return what an earlier run answered; None: nothing that can be read."""
+    try:
+        return _DECODER.decode(path.read_bytes())
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
-    def add(self, finished: Finished) -> None:
-        """Keep a conversation, durably."""
-        self._found[finished.conversation] = finished
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
-            # In front too, so that what a torn line left does not take this one with it.
-            file.write(b"\n" + msgspec.json.encode(finished) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
 
-    def drop(self) -> None:
-        """Forget all of them."""
-        self._path.unlink(missing_ok=True)
-        self._found.clear()
+def keep(path: Path, finished: Finished) -> None:
+    """Keep a conversation's answers, durably."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    with part.open("wb") as file:
+        file.write(msgspec.json.encode(finished))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

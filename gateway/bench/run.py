@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from gateway.bench.asking import unrelated, with_typos
 from gateway.bench.conversations import Asked, Conversation, DataSet
 from gateway.bench.methods import (
     MODEL,
@@ -20,7 +21,7 @@ from gateway.bench.methods import (
 )
 from gateway.bench.remembering import RememberingEmbedder, slug
 from gateway.bench.replay import Replayed, question_messages, replayed
-from gateway.bench.results import Finished, Kept
+from gateway.bench.results import Finished, keep, kept, place
 from gateway.bench.scoring import Answered, Laid, summary
 from governor.counting import Counters
 from governor.rendering import parsed_block
@@ -41,6 +42,10 @@ class Options:
     half: Half = "all"
     """Of each set's conversations, counted from 0: to choose weights on one and report the
     other."""
+    typos: float = 0.0
+    """Share of the words of every question that get a slip."""
+    is_unrelated: bool = False
+    """Ask each conversation what was asked of another one."""
     is_fresh: bool = False
     """Ask again what is kept."""
 
@@ -71,57 +76,83 @@ def chosen(data: DataSet, half: Half) -> list[tuple[int, Conversation]]:
     return [(at, one) for at, one in places if half == "all" or at % 2 == (half == "odd")]
 
 
+def questions_of(
+    sets: Sequence[DataSet], options: Options
+) -> dict[tuple[str, str], tuple[Asked, ...]]:
+    """Return what each chosen conversation is asked, by set and conversation.
+
+    Raises:
+        NothingUnrelated: unrelated questions are wanted of a single conversation.
+
+    """
+    talks = {data.name: [one for _, one in chosen(data, options.half)] for data in sets}
+    if options.is_unrelated:
+        questions = unrelated(talks)
+    else:
+        questions = {
+            (name, talk.id): talk.questions for name, half in talks.items() for talk in half
+        }
+    return {
+        key: tuple(with_typos(one, options.typos) for one in asked)
+        for key, asked in questions.items()
+    }
+
+
 async def run(
     sets: Sequence[DataSet],
     methods: Sequence[Method],
     *,
     options: Options,
     embedder: RememberingEmbedder | None,
+    counters: Counters,
     steps: Steps,
 ) -> dict[str, dict[str, list[Finished]]]:
     """Return what each method answered, by its name and the set's.
 
     Raises:
         ReplayFailed: a conversation could not be indexed.
+        NothingUnrelated: see `questions_of`.
         OverBudget: a method is wrong.
 
     """
-    counter = Counters().counter_for(MODEL)
-    counter.count("The tokenizer is loaded before anything is timed.")
-    library = f"{slug(identity_of(embedder))}-{code_of(*REPLAYING)}"
-    halves = {data.name: chosen(data, options.half) for data in sets}
-    questions = sum(len(one.questions) for half in halves.values() for _, one in half)
-    steps.begin(questions * len(methods))
+    counters.counter_for(MODEL).count("The tokenizer is loaded before anything is timed.")
+    questions = questions_of(sets, options)
+    steps.begin(sum(map(len, questions.values())) * len(methods))
     found: dict[str, dict[str, list[Finished]]] = {method.name: {} for method in methods}
     for data in sets:
-        for at, conversation in halves[data.name]:
-            folder = options.cache / "replays" / f"{data.sha256[:12]}-{library}" / str(at)
-            told: Replayed | None = None
+        for at, talk in chosen(data, options.half):
+            asked = questions[data.name, talk.id]
+            folder = replay_folder(data, at, options, embedder)
             for method in methods:
-                kept = _kept(data, method, options)
-                finished = None if options.is_fresh else kept.get(conversation.id)
+                where = _place(data, method, asked, options)
+                finished = None if options.is_fresh else kept(where)
                 if finished is None:
-                    if told is None:
-                        steps.say(f"{data.name}: {conversation.id} is told to a library")
-                        told = await replayed(conversation, folder, embedder)
-                    steps.say(f"{data.name}: {conversation.id}, {method.name}")
-                    async with method.opened(conversation, told, folder) as asker:
+                    steps.say(f"{data.name}: {talk.id}, {method.name}")
+                    told = await replayed(talk, folder, embedder)
+                    counter = counters.counter_for(MODEL)
+                    async with method.opened(talk, told, folder) as asker:
                         session = _Session(asker, method.name, told, counter, options.budgets)
-                        answers = [
-                            await session.answered(number, question, steps)
-                            for number, question in enumerate(conversation.questions)
-                        ]
-                    finished = Finished(conversation.id, told.index_s, tuple(answers))
-                    kept.add(finished)
+                        answers = await session.all_answered(asked, steps)
+                    finished = Finished(talk.id, told.index_s, answers)
+                    keep(where, finished)
                 else:
-                    steps.advance(len(conversation.questions))
+                    steps.advance(len(asked))
                 found[method.name].setdefault(data.name, []).append(finished)
     return found
 
 
-def _kept(data: DataSet, method: Method, options: Options) -> Kept:
+def replay_folder(
+    data: DataSet, at: int, options: Options, embedder: RememberingEmbedder | None
+) -> Path:
+    """Return where a set's conversation is told to a library, named after all it depends on."""
+    library = f"{slug(identity_of(embedder))}-{code_of(*REPLAYING)}"
+    return options.cache / "replays" / f"{data.sha256[:12]}-{library}" / str(at)
+
+
+def _place(data: DataSet, method: Method, asked: Sequence[Asked], options: Options) -> Path:
+    spelled = "\n".join(f"{one.id} {one.evidence} {one.text}" for one in asked)
     budgets = ",".join(map(str, options.budgets))
-    return Kept(options.cache / "results", (data.sha256, method.identity, budgets))
+    return place(options.cache / "results", (data.sha256, spelled, method.identity, budgets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +165,14 @@ class _Session:
     counter: Counter
     budgets: tuple[int, ...]
 
-    async def answered(self, number: int, question: Asked, steps: Steps) -> Answered:
+    async def all_answered(self, questions: Sequence[Asked], steps: Steps) -> tuple[Answered, ...]:
+        answers = []
+        for number, question in enumerate(questions):
+            answers.append(await self._answered(number, question))
+            steps.advance(1)
+        return tuple(answers)
+
+    async def _answered(self, number: int, question: Asked) -> Answered:
         """Ask one question at each budget."""
         turn = number % len(self.budgets)
         order = (*self.budgets[turn:], *self.budgets[:turn])
@@ -142,7 +180,6 @@ class _Session:
             budget: await self._laid(question, budget, is_first=budget == order[0])
             for budget in order
         }
-        steps.advance(1)
         return Answered(
             question.id,
             question.category,

@@ -28,7 +28,8 @@ class Laid(msgspec.Struct, frozen=True):
     """Labelled messages of which only passages do."""
     ms: float
     is_first: bool
-    """This budget was the first for which the question was asked: nothing about it was known."""
+    """This budget was the first for which the question was asked: nothing about it was known.
+    Only these times count."""
     degraded: tuple[str, ...] = ()
 
 
@@ -71,8 +72,11 @@ def summary(answers: Sequence[Answered]) -> dict[str, Any]:
 
 def _figures(answers: Sequence[Answered]) -> dict[str, Any]:
     budgets = sorted(answers[0].laid)
+    first = [laid.ms for one in answers for laid in one.laid.values() if laid.is_first]
     return {
         "questions": len(answers),
+        "p50_ms": round(percentile(first, 0.50), 2),
+        "p95_ms": round(percentile(first, 0.95), 2),
         "budgets": {str(budget): _at_budget(answers, budget) for budget in budgets},
     }
 
@@ -85,11 +89,8 @@ def _at_budget(answers: Sequence[Answered], budget: int) -> dict[str, Any]:
         figures[f"recall_{name}"] = round(fmean(shares), 4)
         figures[f"all_{name}"] = round(fmean(share == 1.0 for share in shares), 4)
     desks = [one.laid[budget] for one in answers]
-    first = [laid.ms for laid in desks if laid.is_first] or [laid.ms for laid in desks]
     figures["desk_tokens"] = round(fmean(laid.tokens for laid in desks), 1)
     figures["desk_share"] = round(fmean(laid.tokens for laid in desks) / budget, 4)
-    figures["p50_ms"] = round(percentile(first, 0.50), 2)
-    figures["p95_ms"] = round(percentile(first, 0.95), 2)
     return figures
 
 

@@ -39,6 +39,32 @@ def test_the_command_reports_what_was_found_in_a_table_and_as_json(tmp_path: Pat
     assert found["bfcl_notetaker"]["categories"]["all"]["budgets"]["1024"]["recall_whole"] < 0.5
 
 
+def test_misses_and_explanations_name_rank_and_signals(tmp_path: Path) -> None:
+    misses, table = tmp_path / "misses.jsonl", tmp_path / "table.md"
+    done = bench(
+        *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "100"),
+        *("--misses", str(misses), "--markdown", str(table), "--baselines"),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in misses.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 25, "a frame and a header leave next to nothing of 100 tokens"
+    assert rows[0]["missing"]["100"] == [rows[0]["evidence"][0]["id"]]
+    assert rows[0]["evidence"][0]["rank"] >= 1
+    assert "| window |" in table.read_text(encoding="utf-8")
+    name = rows[0]["question"]
+    done = bench(
+        *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "100"),
+        *("--explain", name),
+    )
+    assert done.stdout.startswith(f"{name} (notetaker): {rows[0]['text']}\nmissing at 100: ")
+
+
+def test_unrelated_questions_need_a_second_conversation(tmp_path: Path) -> None:
+    done = bench("--data", str(DATA), "--cache", str(tmp_path), "--unrelated")
+    assert done.returncode == 2
+    assert "unrelated questions need a second conversation" in done.stderr
+
+
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
     done = bench("--data", str(tmp_path / "none.jsonl"))
     assert done.returncode == 2

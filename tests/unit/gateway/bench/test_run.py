@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from gateway.bench.baselines import baselines
 from gateway.bench.conversations import Asked, Conversation, DataSet, Said
-from gateway.bench.methods import Asker, Desk, TheLibrary
+from gateway.bench.methods import Asker, Desk, Method, TheLibrary
+from gateway.bench.missing import explanations, lines
+from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.replay import Replayed, copied, question_messages, replayed
 from gateway.bench.results import Finished
 from gateway.bench.run import Options, OverBudget, Steps, chosen, run
 from gateway.bench.scoring import summary
+from governor.counting import Counters
 from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from library.embedding.hashing import HashingEmbedder
 from library.ranking import PRESETS
 
 DAY = datetime(2025, 3, 1, 10, tzinfo=UTC)
@@ -60,12 +65,32 @@ SECOND = talk("second", {3: "Heron ships in May."}, {"When does Heron ship?": ("
 DATA = DataSet("hand", "0" * 64, (FIRST, SECOND), 0, 0)
 
 
+COUNTERS = Counters()
+
+
 def library() -> TheLibrary:
-    return TheLibrary("measured", weights=PRESETS["measured"], embedder=None)
+    weights = PRESETS["measured"]
+    return TheLibrary("measured", weights=weights, embedder=None, counters=COUNTERS)
+
+
+async def run_with(
+    *methods: Method,
+    options: Options,
+    steps: Steps | None = None,
+    embedder: RememberingEmbedder | None = None,
+) -> dict[str, dict[str, list[Finished]]]:
+    return await run(
+        [DATA],
+        methods,
+        options=options,
+        embedder=embedder,
+        counters=COUNTERS,
+        steps=steps or Steps(),
+    )
 
 
 async def answered(options: Options, steps: Steps | None = None) -> list[Finished]:
-    found = await run([DATA], [library()], options=options, embedder=None, steps=steps or Steps())
+    found = await run_with(library(), options=options, steps=steps)
     return found["measured"]["hand"]
 
 
@@ -175,7 +200,7 @@ async def test_a_method_that_takes_more_than_it_may_is_found_out(tmp_path: Path)
 
     options = Options(cache=tmp_path, budgets=(100,))
     with pytest.raises(OverBudget, match="greedy laid"):
-        await run([DATA], [Greedy()], options=options, embedder=None, steps=Steps())
+        await run_with(Greedy(), options=options)
 
 
 def test_halves_part_the_conversations() -> None:
@@ -188,3 +213,55 @@ def test_every_question_is_one_message_to_the_store() -> None:
     one, other = question_messages("Who?")[-1], question_messages("When?")[-1]
     assert one.digest == other.digest
     assert (one.text, other.text) == ("Who?", "When?")
+
+
+async def test_every_baseline_answers_and_is_charged_alike(tmp_path: Path) -> None:
+    embedder = RememberingEmbedder(HashingEmbedder(), tmp_path / "rows")
+    methods = baselines(embedder, COUNTERS)
+    assert [one.name for one in methods] == ["window", "fts5", "dense", "library-v1"]
+    assert [one.name for one in baselines(None, COUNTERS)] == ["window", "fts5", "library-v1"]
+    options = Options(cache=tmp_path, budgets=(60, 700))
+    found = await run_with(*methods, options=options, embedder=embedder)
+    for name in ("fts5", "dense", "library-v1"):
+        key, allergy, essay = found[name]["hand"][0].answers
+        assert key.laid[700].whole == ("m7",), name
+        assert allergy.laid[700].whole == ("m59",), name
+        assert essay.laid[700].parts == ("m30",), name
+    key, allergy, essay = found["window"]["hand"][0].answers
+    assert (key.laid[700].whole, allergy.laid[700].whole) == ((), ("m59",))
+    for by_set in found.values():
+        for answer in by_set["hand"][0].answers:
+            assert answer.laid[60].record_count == 0
+            assert 0 < answer.laid[700].tokens <= 700
+
+
+async def test_what_is_missing_is_explained_with_rank_and_signals(tmp_path: Path) -> None:
+    options = Options(cache=tmp_path, budgets=(700,))
+    wanted: dict[str, dict[int, list[str]]] = {
+        "first/Where is the boathouse key?": {700: ["m7"]},
+        "first/What?": {700: []},
+    }
+    explained = [
+        one async for one in explanations([DATA], library(), wanted, options=options, embedder=None)
+    ]
+    (one,) = explained
+    (labelled,) = one["evidence"]
+    assert (labelled["id"], labelled["rank"]) == ("m7", 1)
+    assert labelled["signals"]["lexical"] > 0
+    assert one["missing"] == {"700": ["m7"]}
+    text = lines(one)
+    assert text[0] == "first/Where is the boathouse key? (facts): Where is the boathouse key?"
+    assert text[1] == "missing at 700: m7"
+    assert text[3].startswith("*    1  ")
+
+
+async def test_slips_and_unrelated_questions_are_kept_apart_from_others(tmp_path: Path) -> None:
+    plain = await answered(Options(cache=tmp_path, budgets=(700,)))
+    slips = await answered(Options(cache=tmp_path, budgets=(700,), typos=0.5))
+    other = await answered(Options(cache=tmp_path, budgets=(700,), is_unrelated=True))
+    assert slips != plain
+    assert [len(one.answers) for one in other] == [1, 3]
+    assert summary(other[0].answers)["all"]["budgets"]["700"].keys() == {
+        "desk_tokens",
+        "desk_share",
+    }
