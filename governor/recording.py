@@ -92,11 +92,13 @@ def without_old_blocks(messages: Sequence[Message], dialect: Dialect) -> list[Me
     """Return the messages without text of ours but in the last one of the user.
 
     A desk is replaced, never added to. Only a gateway in front of this one, which lays its desk
-    before the last words of the user, means it to be read.
+    before the last words of the user, means it to be read; as it does what it says in results.
     """
     last = max((at for at, one in enumerate(messages) if one.role == "user"), default=-1)
     return [
-        one if one.said is None or at == last else dialect.message_of(one.said)
+        one
+        if one.said is None or at == last or one.role == "tool"
+        else dialect.message_of(one.said)
         for at, one in enumerate(messages)
     ]
 

@@ -43,6 +43,10 @@ _DANGEROUS = re.compile(
 _ESCAPED = re.compile(_DANGEROUS.pattern.replace(r"<(\\*)", r"<\\(\\*)"), _DANGEROUS.flags)
 _OPENING = re.compile(r'<(reading_desk|pinned_records) id="([0-9a-f]{16})">')
 _SEPARATOR = re.compile(r"\s*?\r?\n\r?\n")
+_MARKER = re.compile(
+    r"\n\[\.\.\. [\d,]+ of [\d,]+ characters were left out here by the gateway, to "
+    r"fit the context budget(?: \(record [^()\n]{1,256}\))? \.\.\.\]\n"
+)
 BLOCKS_MAX = 64
 """Openings looked at in one text: each may cost a scan of the rest, so hostile text is bounded."""
 _RECORD = re.compile(r"<library_record ([^>\n]*)>\n(.*?)\n</library_record>", re.DOTALL)
@@ -145,6 +149,11 @@ def shortened_text(text: str, *, kept_chars: int, record_id: str | None = None) 
         f"fit the context budget{f' (record {record_id})' if record_id else ''} ...]\n"
     )
     return text[:head_chars] + marker + (text[-tail_chars:] if tail_chars else "")
+
+
+def without_marker(text: str) -> str:
+    """Return what `shortened_text` left of a text, without its own line."""
+    return _MARKER.sub("\n", text, count=1) if "by the gateway" in text else text
 
 
 def _signature(inner: str) -> str:

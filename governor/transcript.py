@@ -25,8 +25,8 @@ LEGACY_CALL = "function_call:"
 INTERRUPTED = "[no result: the call was interrupted]"
 EMPTY = {"assistant": "[empty reply]", "user": "[empty message]"}
 """What stands instead of nothing. A message is replaced and not removed, because strict chat
-templates want user and assistant to alternate. A tool's result may be empty: a command may print
-nothing, and every provider takes it."""
+templates want user and assistant to alternate; a system message has no such place and is left out.
+A tool's result may be empty: a command may print nothing, and every provider takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ def read(messages: Sequence[Message]) -> Transcript:
     """Return the transcript of `messages`, mended where no provider would accept it."""
     whole, origins = tuple(messages), tuple(range(len(messages)))
     repairs: list[str] = []
-    if not _is_paired(messages) or any(map(_is_empty, messages)):
-        paired = _repaired_pairs(messages, repairs)
+    is_blank = any(_is_empty(message) or is_blank_system(message) for message in messages)
+    if is_blank or not _is_paired(messages):
+        paired = _without_blank_system(_repaired_pairs(messages, repairs), repairs)
         whole = tuple(_filled(origin, message, repairs) for origin, message in paired)
         origins = tuple(origin for origin, _ in paired)
     system_count = next(
@@ -215,10 +216,25 @@ def _interrupted(call_id: str) -> Message:
     )
 
 
+def is_blank_system(message: Message) -> bool:
+    """Tell whether a system message says nothing at all."""
+    return message.role == "system" and _says_nothing(message)
+
+
+def _without_blank_system(
+    paired: list[tuple[int, Message]], repairs: list[str]
+) -> list[tuple[int, Message]]:
+    blank = [origin for origin, message in paired if is_blank_system(message)]
+    repairs += [f"messages[{origin}]: an empty system message was left out" for origin in blank]
+    return [one for one in paired if one[0] < 0 or one[0] not in blank]
+
+
 def _is_empty(message: Message) -> bool:
-    if message.text and not message.text.isspace():
-        return False
-    if message.role not in EMPTY:
+    return message.role in EMPTY and _says_nothing(message)
+
+
+def _says_nothing(message: Message) -> bool:
+    if message.said is not None or (message.text and not message.text.isspace()):
         return False
     return not (message.call_ids or message.images or message.opaque)
 

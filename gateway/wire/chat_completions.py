@@ -17,7 +17,7 @@ import msgspec
 import orjson
 
 from gateway.wire.seen import SeenMessages
-from gateway.wire.stripping import without_ours
+from gateway.wire.stripping import is_filled, is_made, without_ours
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
 from governor.images import image_of
@@ -230,6 +230,8 @@ def _checked_message(index: int, raw: Any) -> Message:
         raise MalformedTranscript(index, "'content' must be a string, a list of parts or null")
     try:
         message = _message(role, raw, content)
+        if is_made(raw):
+            return replace(message, digest=b"")
         said = without_ours(raw)
         return (
             message if said is raw else _echo(message, _message(role, said, said["content"]), said)
@@ -243,7 +245,8 @@ def _echo(message: Message, words: Message, said: dict[str, Any]) -> Message:
 
     One with no such words is nobody's, and has no identity.
     """
-    if words.text or words.images or words.opaque or message.role == "tool":
+    has_words = words.text or words.images or words.opaque
+    if has_words or message.role == "tool" or is_filled(message.raw):
         return replace(message, text=words.text, digest=words.digest, said=said)
     return replace(message, digest=b"")
 
