@@ -25,7 +25,8 @@ from gateway.telemetry import Telemetry
 OPEN_PATHS = frozenset({"/health", "/livez", "/readyz"})
 """Answered without a key and without counting: a load balancer asks them all the time."""
 INFLIGHT_BODIES = 4
-"""Bodies of the largest size that may be in memory at once; parsed they take several times that."""
+"""Bodies of the largest size that may be in memory at once, answers that are kept for the record
+among them; parsed they take several times that."""
 REQUEST_ID = b"x-library-request"
 VISIT = "library.visit"
 PREFLIGHT = "access-control-request-method"
@@ -44,7 +45,7 @@ Authenticate = Callable[[Headers], Awaitable[Principal]]
 
 
 class Room:
-    """How much may be under way at once: requests, and bytes of their bodies."""
+    """How much may be under way at once: requests, and bytes of their bodies and answers."""
 
     def __init__(self, telemetry: Telemetry, *, requests_max: int, body_bytes_max: int) -> None:
         self._telemetry = telemetry
@@ -68,7 +69,7 @@ class Room:
 
     def take_bytes(self, size_bytes: int) -> None:
         if self._bytes + size_bytes > self._bytes_max:
-            raise Overloaded("bytes of request bodies", self._bytes_max)
+            raise Overloaded("bytes of bodies", self._bytes_max)
         self._bytes += size_bytes
         self._telemetry.inflight_bytes.set(self._bytes)
 
@@ -97,6 +98,14 @@ class Stay:
         """
         self._room.take_bytes(size_bytes)
         self._size_bytes += size_bytes
+
+    def has_room_for(self, size_bytes: int) -> bool:
+        """Count bytes of the answer, and tell whether they may be kept."""
+        try:
+            self.take_bytes(size_bytes)
+        except Overloaded:
+            return False
+        return True
 
     def leave(self) -> None:
         self._room.leave(self._size_bytes)

@@ -39,6 +39,8 @@ AFTER_DONE_S = 0.1
 SEND_TIMEOUT_S = 60.0
 """A client that reads nothing for so long, with 64 KiB waiting for it, holds an upstream and a
 place for nothing; a laptop that sleeps loses its connections sooner."""
+UNCOUNTED_BYTES = 16_384
+"""An answer is counted in steps of this, so that most, which are smaller, cost nothing to count."""
 KEEP_ALIVE = b": keep-alive\n\n"
 Headers = list[tuple[bytes, bytes]]
 
@@ -208,10 +210,15 @@ class _Run:
         assert self._reply is not None
         assert self._answer is not None
         coming, step = self._answer, self._exchange.step
-        failure = None
+        failure, uncounted_bytes = None, 0
         async with contextlib.aclosing(self._reply.chunks()) as chunks:
             try:
                 async for chunk in chunks:
+                    uncounted_bytes += len(chunk)
+                    if uncounted_bytes >= UNCOUNTED_BYTES:
+                        if not self._turn.has_room_for(uncounted_bytes):
+                            coming.keep_no_more()
+                        uncounted_bytes = 0
                     coming.take(chunk)
                     await self._do(step(Event.CHUNK))
                     if coming.is_terminal:
@@ -241,9 +248,7 @@ class _Run:
             case Ending.ERROR:
                 return Event.ENDED_AS_ERROR
             case Ending.CUT:
-                self._error = failure or UpstreamFailed(
-                    "broken", "the upstream ended its stream in the middle of the reply"
-                )
+                self._error = failure or UpstreamFailed("broken", self._answer.lack)
                 return Event.UPSTREAM_FAILED
 
     # -- what the table may ask for ----------------------------------------------------------------
@@ -297,6 +302,8 @@ class _Run:
             return Event.COMMIT_FAILED
         finally:
             self._note_step("commit", started_s)
+            if self._prepared.report.degraded:  # It may lack more than before.
+                self._headers = library_headers(self._prepared.report)
         return Event.COMMITTED
 
     def _note_step(self, name: str, started_s: float) -> None:

@@ -29,6 +29,8 @@ class Turn:
     """Makes the upstream's request of what was decided."""
     message_of: Callable[[Mapping[str, Any]], Message]
     """Reads a reply's message in the client's protocol."""
+    has_room_for: Callable[[int], bool]
+    """Counts bytes of the answer; False: there is no memory to keep more of it."""
 
 
 @dataclass(slots=True)

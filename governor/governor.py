@@ -28,9 +28,9 @@ from governor.recording import (
 )
 from governor.report import Stopwatch, dumped_report, fill, new_report
 from governor.state import PromptState, Trace, dumped, loaded, planned_key, prefix_share, traced
-from governor.transcript import Transcript, read
+from governor.transcript import Transcript, is_blank_system, read
 from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
-from library.errors import LibraryError
+from library.errors import LibraryError, UnknownRecord
 from library.library import Library
 from library.records import Event, RecordedTurn, TurnState
 
@@ -73,7 +73,7 @@ class Governor:
             EventConflict: the caller's event id was used for other content.
 
         """
-        if not request.messages:
+        if all(map(is_blank_system, request.messages)):
             raise MalformedTranscript(0, "there is no message")
         watch = Stopwatch(self._clock.monotonic_s)
         report = new_report(request, started_at=self._clock.now())
@@ -101,6 +101,8 @@ class Governor:
     async def commit(self, turn: PreparedTurn, outcome: Outcome) -> SwapReport:
         """Store how the exchange ended; idempotent. Returns the finished report.
 
+        Where the thread was forgotten meanwhile nothing is stored, and the report says so.
+
         Raises:
             StoreUnavailable, StoreCorrupt: nothing was stored.
 
@@ -112,14 +114,18 @@ class Governor:
         report.error = outcome.error or report.error
         self._count_reply(turn, outcome)
         if turn.recorded is not None:
-            await self._library.finish_turn(
-                turn.turn_id,
-                state=outcome.state,
-                replies=[stored_reply(message, outcome) for message in outcome.replies],
-                report=dumped_report(report),
-                prompt_state=turn.prompt_state,
-                ended_at=self._clock.now(),
-            )
+            try:
+                await self._library.finish_turn(
+                    turn.turn_id,
+                    state=outcome.state,
+                    replies=[stored_reply(message, outcome) for message in outcome.replies],
+                    report=dumped_report(report),
+                    prompt_state=turn.prompt_state,
+                    ended_at=self._clock.now(),
+                )
+            except UnknownRecord:
+                # Deleted while it was answered: what somebody deletes does not come back.
+                report.degraded.append("forgotten")
             await self._learn(turn, outcome)
         return report
 

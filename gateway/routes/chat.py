@@ -62,6 +62,7 @@ class ChatCompletions:
             is_stream=request.is_stream,
             outgoing=_Outgoing(request, body, target, routing, visit.principal, scope),
             message_of=message_of,
+            has_room_for=visit.stay.has_room_for,
         )
         await relay.run(turn, receive, send)
 

@@ -9,6 +9,7 @@ a redirected POST would carry the key to another host. Encoded answers are not a
 decoded when they come anyway, because what is relayed must also be read.
 """
 
+import asyncio
 import io
 import os
 from collections.abc import AsyncGenerator, AsyncIterable
@@ -108,7 +109,8 @@ class DirectUpstream:
             raise UpstreamFailed("broken", f"{self.name} cannot be asked: {error}") from error
         connection = response.connection
         if connection is not None and connection.protocol is not None:
-            connection.protocol.read_timeout = self._patience.idle_s
+            is_ours = _is_encoded(response)  # DirectReply measures it then.
+            connection.protocol.read_timeout = None if is_ours else self._patience.idle_s
         return DirectReply(self.name, response, self._patience.idle_s)
 
     def _url(self, path: str) -> URL:
@@ -170,8 +172,17 @@ def _sent(request: UpstreamRequest) -> bytes | io.BytesIO | AsyncIterable[bytes]
     return request.body or None
 
 
+def _is_encoded(response: aiohttp.ClientResponse) -> bool:
+    return "content-encoding" in response.headers
+
+
 class DirectReply:
-    """An open answer."""
+    """An open answer.
+
+    One that is encoded may come as a few bytes and go on for minutes: it is decoded in small steps,
+    as the client reads. The read timer of aiohttp 3.14 runs on between those steps, whatever the
+    upstream has said already, so here the wait for such an answer is measured by itself.
+    """
 
     __slots__ = ("_idle_s", "_name", "_response", "headers", "status")
 
@@ -184,6 +195,8 @@ class DirectReply:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         read = self._response.content.readany
+        if _is_encoded(self._response):
+            read = self._read_in_time
         try:
             while chunk := await read():
                 yield chunk
@@ -193,6 +206,10 @@ class DirectReply:
             ) from error
         except (aiohttp.ClientError, ConnectionError) as error:
             raise UpstreamFailed("broken", f"{self._name} broke off: {error}") from error
+
+    async def _read_in_time(self) -> bytes:
+        async with asyncio.timeout(self._idle_s):
+            return await self._response.content.readany()
 
     async def aclose(self) -> None:
         # Closes the connection unless the answer was read to its end, and then it is in the pool.

@@ -9,12 +9,13 @@ from enum import Enum
 
 from gateway.wire.overflow import STATUS as OVERFLOW_STATUS
 from gateway.wire.overflow import rewritten, rewritten_error
-from gateway.wire.reply import ChunkReader, ReadReply, read_body, truncated_reply
+from gateway.wire.reply import NOT_JSON, ChunkReader, ReadReply, read_body, truncated_reply
 from gateway.wire.sse import SseReader
 
 EVENT_BYTES_MAX = 8 * 2**20
 """One event is rarely more than some kilobytes; a generated image or sound may come in one."""
 EVENT_STREAM = b"text/event-stream"
+NO_STREAM = "the upstream's answer has no event of a stream in it"
 
 
 class Ending(Enum):
@@ -24,13 +25,13 @@ class Ending(Enum):
     ERROR = "error"
     """It is, or tells, an error of the upstream's own."""
     CUT = "cut"
-    """It stopped in the middle."""
+    """It stopped in the middle, or is no answer at all; `lack` says which."""
 
 
 class StreamedAnswer:
     """An answer in events."""
 
-    __slots__ = ("_chunks", "_has_events", "_reader", "ready")
+    __slots__ = ("_chunks", "_has_events", "_reader", "lack", "ready")
 
     is_overgrown = False
 
@@ -41,6 +42,7 @@ class StreamedAnswer:
         )
         self._chunks = ChunkReader(limit_bytes=limit_bytes)
         self._has_events = False
+        self.lack = "the upstream ended its stream in the middle of the reply"
         self.ready = b""
         """May be shown now, and is not kept here."""
 
@@ -49,6 +51,10 @@ class StreamedAnswer:
         for event in events:
             self._has_events = True
             self._chunks.add(event.data)
+
+    def keep_no_more(self) -> None:
+        """Record nothing of what is still to come; it is shown all the same."""
+        self._chunks.keep_no_more()
 
     @property
     def is_terminal(self) -> bool:
@@ -77,8 +83,9 @@ class StreamedAnswer:
             return Ending.ERROR
         if self._reader.has_done or self._chunks.read().is_complete:
             return Ending.COMPLETE
-        # Nothing at all is relayed as that; what began and did not end is a cut.
-        return Ending.CUT if self._has_events or events else Ending.ERROR
+        if not (self._has_events or events):
+            self.lack = NO_STREAM
+        return Ending.CUT
 
     def kept(self) -> bytes:
         """Return what was held back to the end."""
@@ -99,6 +106,7 @@ class WholeAnswer:
 
     is_terminal = False
     is_event_open = False
+    lack = NOT_JSON
 
     def __init__(self, *, status: int, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -118,6 +126,10 @@ class WholeAnswer:
             self.ready = b"".join(self._pieces[:-1])
             self._pieces = [piece]
 
+    def keep_no_more(self) -> None:
+        """Show what is still to come as it comes, as if the limit were reached."""
+        self._limit_bytes = min(self._limit_bytes, self._size_bytes)
+
     @property
     def is_overgrown(self) -> bool:
         return self._size_bytes > self._limit_bytes
@@ -132,6 +144,8 @@ class WholeAnswer:
             return Ending.CUT if is_cut else Ending.COMPLETE
         body = b"".join(self._pieces)
         self._read = read_body(body, limit_bytes=self._limit_bytes)
+        if self.status < OVERFLOW_STATUS and self._read.error == NOT_JSON:
+            return Ending.CUT
         if self.status < OVERFLOW_STATUS and not self._read.error:
             self.body = body
             return Ending.COMPLETE
@@ -168,11 +182,12 @@ def answer_of(
 ) -> Answer:
     """Return the kind of answer that begins with this head.
 
-    A stream that was asked for is one unless it says that it is JSON: some servers call it text.
+    A stream that was asked for is one unless it says that it is JSON, or a page for people: some
+    servers call it text.
     """
     content_type = next((value for name, value in headers if name == b"content-type"), b"").lower()
     is_stream = content_type.startswith(EVENT_STREAM) or (
-        is_stream_asked and b"json" not in content_type
+        is_stream_asked and b"json" not in content_type and b"html" not in content_type
     )
     if is_stream and status < OVERFLOW_STATUS:
         return StreamedAnswer(limit_bytes=limit_bytes)

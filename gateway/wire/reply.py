@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.wire.lenient import DEEP, dumped, loaded, mended
 
+NOT_JSON = "the upstream's answer is not a JSON object"
 TRUNCATED = "[The rest of this reply was not stored: it is longer than {limit_bytes} bytes.]"
 
 
@@ -39,7 +40,7 @@ def read_body(body: bytes, *, limit_bytes: int) -> ReadReply:
     fields, is_rough = loaded(body)
     fields = mended(fields) if is_rough else fields
     if not isinstance(fields, dict):
-        return ReadReply((), False, None, None, "the upstream's answer is not a JSON object")
+        return ReadReply((), False, None, None, NOT_JSON)
     messages: list[dict[str, Any]] = []
     reasons: list[str | None] = []
     for choice in _dicts(fields.get("choices")):
@@ -85,6 +86,10 @@ class ChunkReader:
     @property
     def is_truncated(self) -> bool:
         return self._bytes > self._limit_bytes
+
+    def keep_no_more(self) -> None:
+        """Keep nothing of what is still to come."""
+        self._limit_bytes = min(self._limit_bytes, self._bytes)
 
     def add(self, data: bytes) -> None:
         """Take the data of one event."""

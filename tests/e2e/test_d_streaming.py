@@ -1,5 +1,6 @@
 """CASES D: streams pass through byte for byte and chunk by chunk; however they end, it is kept."""
 
+import json
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -450,7 +451,6 @@ ENDS: dict[str, list[Step]] = {
     "usage only": [usage_event(), DONE],
     "no [DONE]": [ROLE, chunk({"content": "text"}), chunk({}, finish="stop")],
     "only [DONE]": [DONE],
-    "nothing": [],
 }
 
 
@@ -471,6 +471,21 @@ def test_any_end_of_a_stream_is_committed(
         assert report["state"] == "done"
     if kind == "usage only":
         assert report["usage"]["prompt_tokens"] == 11
+
+
+@pytest.mark.parametrize("steps", [[], [b": hello\n\n"], [b"Internal Server Error"]])
+def test_a_stream_without_an_event_is_an_error_for_the_client_and_in_the_record(
+    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, steps: list[Step]
+) -> None:
+    """CASES D9 (any-llm PR#847), D11."""
+    upstream.script(stream(steps))
+    reply = ask_stream(client, topic)
+    assert reply.content.startswith(sent(steps))
+    told = reply.content.removeprefix(sent(steps)).strip()
+    error_told = json.loads(told.removeprefix(b"data: "))["error"]
+    assert error_told["code"] == "upstream_broken"
+    report = gateway.report(reply.turn_id)
+    assert (report["state"], report["error"]) == ("failed", error_told["message"])
 
 
 def test_each_choice_of_several_is_stored(

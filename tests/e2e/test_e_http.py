@@ -374,16 +374,23 @@ def test_nothing_of_an_upstreams_key_is_kept(
     assert secret not in gateway.stderr
 
 
-def test_an_answer_that_is_not_json_is_relayed_and_recorded_as_failed_or_empty(
-    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("body", [b"<html>maintenance</html>", b""])
+def test_an_answer_that_is_none_is_an_error_for_the_client_and_in_the_record(
+    client: Client,
+    gateway: GatewayProcess,
+    upstream: StubUpstream,
+    topic: str,
+    body: bytes,
+    is_stream: bool,
 ) -> None:
-    """CASES D5 for whole answers."""
-    upstream.script(
-        Answer((b"<html>maintenance</html>",), headers=(("content-type", "text/html"),))
-    )
-    reply = client.chat([user(topic)])
-    assert (reply.status, reply.content) == (200, b"<html>maintenance</html>")
-    gateway.report(reply.turn_id)
+    """CASES D5, D9: a page in place of an answer, with a status that says that all is well."""
+    upstream.script(Answer((body,), headers=(("content-type", "text/html"),)))
+    reply = client.chat([user(topic)], stream=is_stream)
+    assert reply.status == 502
+    assert reply.json["error"]["code"] == "upstream_broken"
+    report = gateway.report(reply.turn_id)
+    assert (report["state"], report["error"]) == ("failed", reply.json["error"]["message"])
     assert client.chat([user(f"{topic} again"), assistant("x"), user("y")]).status == 200
 
 

@@ -175,6 +175,7 @@ class Stage:
         policy: Policy | None = None,
         max_reply_bytes: int = 1_000_000,
         keepalive_comment_s: float = 0.0,
+        room_bytes: int = 1_000_000,
     ) -> None:
         self.client = Client()
         self.upstream = upstream
@@ -205,6 +206,7 @@ class Stage:
             is_stream=is_stream,
             outgoing=lambda _: UpstreamRequest("POST", "/chat/completions", {}, b"{}"),
             message_of=message_of,
+            has_room_for=lambda size_bytes: size_bytes <= room_bytes,
         )
 
     async def run(self) -> None:

@@ -32,7 +32,8 @@ DONE = b"data: [DONE]\n\n"
         ([chunk("a")], False, Ending.CUT),
         ([chunk("a", "stop")], True, Ending.CUT),
         ([b'data: {"error": {"message": "no"}}\n\n'], False, Ending.ERROR),
-        ([], False, Ending.ERROR),
+        ([], False, Ending.CUT),
+        ([b"<html>Bad Gateway</html>"], False, Ending.CUT),
     ],
 )
 def test_a_stream_ends_well_only_when_it_says_so(
