@@ -121,7 +121,7 @@ def test_openais_tables_are_loaded_ahead_only_where_its_models_are_expected() ->
     local = Counters()
     local.start_loading(has_openai=False).join()
     local.counter_for("qwen3").count("some words")
-    assert local.loaded == ()
+    assert not any(one.startswith("o200k") for one in local.loaded)
     local.counter_for("gpt-4o").count("some words")
     assert local.loaded == ("o200k_base",)
     openai = Counters()
