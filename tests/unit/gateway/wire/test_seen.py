@@ -50,6 +50,16 @@ def test_what_is_kept_stays_within_its_limit_and_the_used_stays_longest() -> Non
     assert seen.held_count * 900 <= 40_000
 
 
+def test_a_transcript_that_fits_the_room_is_never_read_again() -> None:
+    """Issue 2, Speed: 4 MB of known messages, re-sent with a new one each time."""
+    said_before = [b"%d " % number + b"x" * 2_000 for number in range(2_000)]
+    seen = SeenMessages()
+    for turn in range(5):
+        for data in [*said_before, b"new %d" % turn]:
+            seen.message(data, lambda data: message_of(said(data.decode())))
+    assert seen.misses == 2_000 + 5
+
+
 def test_what_is_forgotten_is_read_anew() -> None:
     """DESIGN 9: deleting a thread deletes its cache entries."""
     seen = SeenMessages()
