@@ -19,6 +19,7 @@ user or assistant message is an edit: then the chain decides, and a branch is op
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from library.chain import chains
@@ -282,10 +283,12 @@ class Matcher:
         lowest = node.position - hit.index - 1
         equal = 0
         for span in reversed(list(spans(path, after=lowest, upto=node.position - 1))):
-            for digest, _ in self.connection.execute(SQL["digests_backwards"], span).fetchall():
-                if messages[hit.index - 1 - equal].digest != digest:
-                    return equal
-                equal += 1
+            # Most runs end after a few messages, so that the rest of a long path is not read.
+            with closing(self.connection.execute(SQL["digests_backwards"], span)) as rows:
+                for digest, _ in rows:
+                    if messages[hit.index - 1 - equal].digest != digest:
+                        return equal
+                    equal += 1
         return equal
 
 
