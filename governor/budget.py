@@ -17,12 +17,10 @@ def protected_share(budget_tokens: int) -> int:
 
 def settled(policy: Policy, *, thread_tokens: int | None) -> Policy:
     """Return the policy with the nearest word on the budget: request, thread, key, model."""
-    budget = (
-        policy.asked_budget_tokens
-        or thread_tokens
-        or policy.key_budget_tokens
-        or policy.budget_tokens
-    )
+    named = policy.asked_budget_tokens or thread_tokens or policy.key_budget_tokens
+    if not named and policy.asked_desk_tokens is None:
+        return policy
+    budget = named or policy.budget_tokens
     desk, protected = policy.desk_tokens, policy.protected_tokens
     if budget < policy.budget_tokens:
         desk = min(desk, desk_share(budget))

@@ -81,7 +81,9 @@ class Governor:
         recorded = await self._recorder.record(request, report)
         watch.lap("record")
         own_tokens = recorded.budget_tokens if recorded is not None else None
-        request = replace(request, policy=settled(request.policy, thread_tokens=own_tokens))
+        policy = settled(request.policy, thread_tokens=own_tokens)
+        if policy is not request.policy:
+            request = replace(request, policy=policy)
         undecided = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
         try:
             return await self._decide(request, recorded, report, watch)

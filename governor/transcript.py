@@ -17,6 +17,7 @@ Source: OpenAI chat completions, `messages[].tool_call_id`; Anthropic, `tool_use
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from governor.message import Message
 
@@ -29,9 +30,8 @@ templates want user and assistant to alternate; a system message has no such pla
 A tool's result may be empty: a command may print nothing, and every provider takes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """`messages[start:stop]` of the transcript; never empty."""
+class Unit(NamedTuple):
+    """`messages[start:stop]` of the transcript; never empty. A tuple, since there are many."""
 
     start: int
     stop: int
@@ -88,14 +88,14 @@ def _units(messages: tuple[Message, ...], start: int) -> tuple[Unit, ...]:
         if role == "system":
             continue
         if role == "tool" and is_open:
-            found[-1] = replace(found[-1], stop=index + 1)
+            found[-1] = found[-1]._replace(stop=index + 1)
         else:
             found.append(Unit(pending, index + 1, is_user=role == "user"))
             is_open = role == "assistant" and bool(messages[index].call_ids)
         pending = index + 1
     if pending < len(messages):
         if found:
-            found[-1] = replace(found[-1], stop=len(messages))
+            found[-1] = found[-1]._replace(stop=len(messages))
         else:
             found.append(Unit(pending, len(messages), is_user=False))
     return tuple(found)
