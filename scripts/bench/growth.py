@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ RATE_SIZES = QUICK_SIZES
 SEED_SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
 QUESTIONS, QUICK_QUESTIONS = 400, 150
 RATE_EVENTS, QUICK_RATE_EVENTS = 256, 128
-ORIGINALS, QUICK_ORIGINALS = 4_096, 1_024
+ORIGINALS = 1_024
 FIGURES = ROOT / "scripts" / "bench" / "figures"
 PLOT_PACKAGE = "matplotlib==3.11.2"
 
@@ -44,27 +45,24 @@ class Bench:
     is_quick: bool
     sizes: tuple[int, ...]
     folder: Path
-    cache: Path
+    """Of the stores, one a size; those of an earlier run with the same data are used again."""
     figures: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def originals(self) -> int:
-        return QUICK_ORIGINALS if self.is_quick else ORIGINALS
 
     def run(self) -> None:
         digest = hashlib.sha256(b"".join(path.read_bytes() for path in self.data)).hexdigest()
-        rows = self.cache / f"growth-{digest[:16]}-{self.originals}.npy"
+        self.folder /= digest[:16]
+        rows = self.folder / f"originals-{ORIGINALS}.npy"
         self.figures = {
             "data": [path.name for path in self.data],
             "data_sha256": digest,
             "machine": f"{os.cpu_count()} cores, {platform.machine()}",
             "python": platform.python_version(),
             "began_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "originals": self.originals,
+            "originals": ORIGINALS,
             "sizes": {},
             "seed": {},
         }
-        say(f"embedding {self.originals:,} passages for real; all others are turned copies")
+        say(f"embedding {ORIGINALS:,} passages for real; all others are turned copies")
         identity = self.step("base", rows=str(rows))["identity"]
         self.figures["embedder"] = identity
         self.measure_seed(rows)
@@ -79,23 +77,38 @@ class Bench:
                 break
 
     def measure(self, rows: Path, identity: str) -> None:
-        db, at = str(self.folder / "growth.db"), 0
         count = QUICK_QUESTIONS if self.is_quick else QUESTIONS
         added = QUICK_RATE_EVENTS if self.is_quick else RATE_EVENTS
-        for size in self.sizes:
-            grown = self.step("grow", db=db, rows=str(rows), identity=identity, first=at, stop=size)
-            at = size
-            asked = self.step("ask", db=db, size=size, count=count)
-            asked["stored_per_second"] = grown["per_second"]
+        for smaller, size in zip((0, *self.sizes), self.sizes, strict=False):
+            db = self.store_of(size, smaller, rows, identity)
+            asked = self.step("ask", db=str(db), size=size, count=count)
+            asked["load"] = os.getloadavg()[0]
             if size in RATE_SIZES:
-                asked["indexing"] = self.step("rate", db=db, first=at, count=added)
-                at += added
+                with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    copy = copied(db, Path(folder, db.name))
+                    asked["indexing"] = self.step("rate", db=str(copy), first=size, count=added)
             self.figures["sizes"][size] = asked
             say(row_of(size, asked))
 
+    def store_of(self, size: int, smaller: int, rows: Path, identity: str) -> Path:
+        """Return a store of so many records, grown out of the next smaller one if it is new."""
+        db = self.folder / f"growth-{size}.db"
+        is_whole = db.with_suffix(".whole")
+        if not is_whole.exists():
+            for path in self.folder.glob(f"{db.name}*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if smaller:
+                copied(self.folder / f"growth-{smaller}.db", db)
+            grown = self.step(
+                "grow", db=str(db), rows=str(rows), identity=identity, first=smaller, stop=size
+            )
+            is_whole.touch()
+            say(f"{size:>9,} records stored, {grown['per_second']:,.0f} a second")
+        return db
+
     def step(self, name: str, **given: Any) -> dict[str, Any]:
         """Run a step in a process of its own."""
-        given |= {"data": [str(path) for path in self.data], "originals": self.originals}
+        given |= {"data": [str(path) for path in self.data], "originals": ORIGINALS}
         done = subprocess.run(
             [sys.executable, "-m", "scripts.bench.growth_steps", name, json.dumps(given)],
             stdout=subprocess.PIPE,
@@ -121,6 +134,13 @@ class Bench:
             say(line)
 
 
+def copied(db: Path, to: Path) -> Path:
+    """Copy a store that nobody has open, and its index."""
+    shutil.copy(db, to)
+    shutil.copytree(db.with_name(f"{db.name}.index"), to.with_name(f"{to.name}.index"))
+    return to
+
+
 def row_of(size: int, found: dict[str, Any]) -> str:
     """Return one size as a line."""
     parts = [
@@ -132,9 +152,14 @@ def row_of(size: int, found: dict[str, Any]) -> str:
         ),
         f"resident {found['own_bytes'] / 2**20:.0f} MB, of files {found['file_bytes'] / 2**20:.0f}",
         f"loaded in {found['load_s']:.1f} s",
+        f"machine's load {found['load']:.1f}",
     ]
     if "indexing" in found:
-        parts.append(f"indexing {found['indexing']['per_second']:.1f} records/s")
+        rate = found["indexing"]
+        parts.append(
+            f"indexing {rate['per_second']:.1f} records/s, "
+            f"{rate['per_cpu_second']:.1f} a CPU second"
+        )
     return " | ".join(parts)
 
 
@@ -169,7 +194,6 @@ def plot(figures: Path, into: Path) -> None:
     """Draw the figures; matplotlib has an environment of its own."""
     python = own_environment("matplotlib", PLOT_PACKAGE)
     script = ROOT / "scripts" / "bench" / "growth_plot.py"
-    into.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [python, script, figures, into], check=True, env=os.environ | {"MPLBACKEND": "Agg"}
     )
@@ -192,24 +216,21 @@ def main() -> None:
         help="a file of conversations with questions (as scripts/bench/recall takes), or a folder",
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="up to 100,000 records")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--into", type=Path, default=FIGURES, help="folder of the plots")
+    parser.add_argument("--into", type=Path, default=FIGURES, help="folder of figures and plots")
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    parser.add_argument(
+        "--folder", type=Path, default=home / "library-of-context-bench" / "growth",
+        help="where the stores are kept for the next run (2 GB)",
+    )  # fmt: skip
     given = parser.parse_args()
     sizes = QUICK_SIZES if given.quick else SIZES
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
-        bench = Bench(
-            files_of(given.data),
-            given.quick,
-            sizes,
-            Path(folder),
-            home / "library-of-context-bench",
-        )
-        bench.run()
-        bench.finish()
-        path = given.json or Path(folder) / "growth.json"
-        path.write_text(json.dumps(bench.figures, indent=1), encoding="utf-8")
-        plot(path, given.into)
+    bench = Bench(files_of(given.data), given.quick, sizes, given.folder)
+    bench.run()
+    bench.finish()
+    given.into.mkdir(parents=True, exist_ok=True)
+    figures = given.into / "growth.json"
+    figures.write_text(json.dumps(bench.figures, indent=1) + "\n", encoding="utf-8")
+    plot(figures, given.into)
 
 
 if __name__ == "__main__":
