@@ -132,7 +132,9 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
     library = await Library.open(
         LibraryOptions(
             db=Path(settings.db),
-            embedder=EmbedderOptions(settings.embedder, threads=settings.embedder_threads),
+            embedder=settings.embedder,
+            embedder_options=EmbedderOptions(threads=settings.embedder_threads),
+            question_timeout_s=settings.embedder_timeout_s,
             mask_secrets=settings.mask_secrets,
             allow_network_fs=settings.allow_network_fs,
         )

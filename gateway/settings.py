@@ -200,6 +200,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Processors that a model in this process may use in the background.",
         ),
     ] = 1
+    embedder_timeout_s: Annotated[
+        Seconds,
+        Meta(
+            description="The longest that a request waits for its question to be embedded; then "
+            "recall is by words."
+        ),
+    ] = 1.0
     minimum_relevance: Annotated[
         float, Meta(ge=0, le=1, description="Records that score below this are not recalled.")
     ] = 0.25

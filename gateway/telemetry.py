@@ -81,6 +81,8 @@ class Telemetry:
         )
         self._outbox_age = gauge("outbox_oldest_seconds", "Age of the oldest event that waits")
         self._seqs = gauge("watermark_seq", "How far a stage has come", "stage")
+        self._owed = gauge("unembedded_events", "Events that have no vectors yet")
+        self._embedder_problem = gauge("embedder_problem", "1 while the embedder cannot be used")
         self._cache = gauge("cache", "Caches: hits, misses, bytes or entries", "cache", "what")
         self._dropped_lines = gauge("log_lines_dropped", "Lines nobody read, above the bound")
         self._store = gauge("store", "What the store did since its start, and what waits", "what")
@@ -138,6 +140,10 @@ class Telemetry:
         self._outbox_age.set(max(age_s, 0.0))
         self._seqs.labels("recorded").set(status["recorded_seq"])
         self._seqs.labels("indexed").set(status["indexed_seq"])
+        embedding = status["embedding"]
+        self._seqs.labels("embedded").set(embedding["embedded_seq"])
+        self._owed.set(embedding["owed_count"] or 0)
+        self._embedder_problem.set(bool(embedding["problem"]))
         for name, sizes in caches.items():
             for what, value in sizes.items():
                 self._cache.labels(name, what).set(value)

@@ -1,7 +1,8 @@
 """The worker that turns owed events into searchable ones.
 
-Claim, cut into passages, embed, add to the index and commit it, settle in the store - in this
-order, so that whatever is settled is in the index, and a crash in between only does work twice.
+Claim, cut into passages, add to the index and commit it, settle in the store - in this order, so
+that whatever is settled is in the index, and a crash in between only does work twice. Vectors are
+made afterwards and apart (embedding/meaning.py), so that no search by words waits for a model.
 
 * A commit costs the same for one event as for a thousand - 27 ms of CPU, and later the merging of
   what it wrote - so work is gathered for a while after the first wake, unless somebody waits for it
@@ -9,8 +10,7 @@ order, so that whatever is settled is in the index, and a crash in between only 
 * Until the commit a batch is worked on in bites, so that no step keeps requests from the
   interpreter, the readers or the writer for long.
 * What fails because of the event is tried again alone and quarantined after a limit; what fails
-  because of the surroundings (store, disk, embedder) is tried again for ever, ever more slowly.
-* While the embedder is away events become searchable by words; the vectors stay owed.
+  because of the surroundings (store, disk) is tried again for ever, ever more slowly.
 * An event that kills the process is quarantined by its count of attempts, which the store keeps.
 """
 
@@ -20,11 +20,9 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 
 from library.backlog import Backlog
-from library.catalogue import Catalogue, key_of
-from library.embedding.protocol import Embedder, EmbedderUnavailable
+from library.catalogue import Catalogue
 from library.errors import LibraryError
 from library.passages import passages_of
 from library.records import Claim, Event, IndexedEvent, Passage
@@ -44,7 +42,7 @@ FAST_BATCH_S = 0.5
 SLOW_BATCH_S = 2.0
 """A batch grows while it is faster than the one and shrinks when slower than the other."""
 BITE_EVENTS = 64
-"""Read, cut, embedded and added, and later settled, at once: about a millisecond a step."""
+"""Read, cut and added, and later settled, at once: about a millisecond a step."""
 MOST_ATTEMPTS = 5
 MOST_DEATHS = 10
 """An event whose attempts ended with the process may have been killed with it: by the user, or by
@@ -68,15 +66,13 @@ class Indexer:
         store: Store,
         catalogue: Catalogue,
         backlog: Backlog,
-        embedder: Embedder | None,
-        on_indexed: Callable[[Event, IndexedEvent], None],
+        on_indexed: Callable[[int], None],
         owner: str,
         now: Callable[[], datetime],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._backlog = backlog
-        self._embedder = embedder
         self._on_indexed = on_indexed
         self._owner = owner
         self._now = now
@@ -91,7 +87,6 @@ class Indexer:
         self._has_pending = False
         self._must_repair = False
         self._is_stopping = False
-        self.is_embedder_down = False
 
     def start(self) -> None:
         # The task lives as long as this object and outlasts every caller, so no TaskGroup of a
@@ -213,46 +208,21 @@ class Indexer:
         if any(added):
             await self._catalogue.commit()
         for bite, results in zip(bites, added, strict=True):
-            present = {indexed.seq for _, indexed in results}
+            present = {indexed.seq for indexed in results}
             # An event that is gone was deleted; its claim is settled with nothing.
-            gone = [IndexedEvent(one.seq, (), ()) for one in bite if one.seq not in present]
-            await self._store.settle(bite, [*(indexed for _, indexed in results), *gone])
-            for event, indexed in results:
-                self._on_indexed(event, indexed)
+            gone = [IndexedEvent(one.seq, ()) for one in bite if one.seq not in present]
+            await self._store.settle(bite, [*results, *gone])
+            for indexed in results:
+                self._on_indexed(indexed.seq)
             self._backlog.drop([claim.seq for claim in bite])
 
-    async def _add(self, seqs: Sequence[int]) -> list[tuple[Event, IndexedEvent]]:
-        """Add events to the index, yet to be committed; return each with what came of it."""
+    async def _add(self, seqs: Sequence[int]) -> list[IndexedEvent]:
+        """Add events to the index, yet to be committed; return what came of each."""
         events = await self._store.events(seqs, collection_id=None)
         batch = await asyncio.to_thread(_cut, events)
-        rows = iter(await self._rows(batch))
         if batch:
             await self._catalogue.add(batch)
-        results = []
-        for event, passages in batch:
-            own = tuple(islice(rows, len(passages)))
-            identity = self._embedder.identity if own and self._embedder else ""
-            results.append((event, IndexedEvent(event.seq, passages, own, identity)))
-        return results
-
-    async def _rows(self, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> list[bytes]:
-        """Return a row for each passage, or none at all while the embedder is away."""
-        if self._embedder is None:
-            return []
-        texts = [
-            f"{key_of(event)} {event.text[passage.start : passage.stop]}"
-            for event, passages in batch
-            for passage in passages
-        ]
-        try:
-            rows = await self._embedder.embed(texts)
-        except EmbedderUnavailable as error:
-            logger.warning("indexing by words alone: %s", error)
-            self.is_embedder_down = True
-            return []
-        self.is_embedder_down = False
-        assert len(rows) == len(texts)
-        return rows
+        return [IndexedEvent(event.seq, passages) for event, passages in batch]
 
     async def _fail(self, claim: Claim, error: str) -> None:
         if claim.attempt >= MOST_ATTEMPTS:

@@ -5,6 +5,7 @@ the other. It knows no HTTP and no prompt.
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,15 +16,15 @@ from typing import Any, Self
 
 from library.backlog import Backlog
 from library.catalogue import Catalogue
-from library.embedding.opening import EmbedderOptions, open_embedder
-from library.embedding.protocol import Embedder, EmbedderUnavailable
+from library.embedding.meaning import QUESTION_TIMEOUT_S, Meaning, OpenEmbedder
+from library.embedding.names import NONE
+from library.embedding.opening import EmbedderOptions
 from library.indexer import Indexer
 from library.lexical import LexicalUnavailable
 from library.ranking import PRESETS, Preset, Weights
 from library.records import (
     Event,
     IncomingTurn,
-    IndexedEvent,
     RecordedTurn,
     Reply,
     SearchQuery,
@@ -33,7 +34,6 @@ from library.records import (
 from library.search import Search
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
-from library.vectors.vectors import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,11 @@ class LibraryOptions:
 
     db: Path
     """The index lies beside it in the folder `<db>.index`."""
-    embedder: EmbedderOptions = field(default_factory=EmbedderOptions)
+    embedder: str = NONE
+    """See `library.embedding.names`."""
+    embedder_options: EmbedderOptions = field(default_factory=EmbedderOptions)
+    question_timeout_s: float = QUESTION_TIMEOUT_S
+    """How long a search waits for its question to be embedded; then it goes by words."""
     ranking: Preset = "measured"
     mask_secrets: bool = False
     """Replace what looks like a secret before it is stored."""
@@ -63,7 +67,9 @@ class Library:
         store: Store,
         *,
         index_folder: Path,
-        embedder: Embedder | None,
+        embedder: str = NONE,
+        open_embedder: OpenEmbedder | None = None,
+        question_timeout_s: float = QUESTION_TIMEOUT_S,
         weights: Weights = PRESETS["measured"],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -71,17 +77,17 @@ class Library:
         self.store = store
         self._catalogue = Catalogue(store, index_folder)
         self._backlog = Backlog()
-        self._vectors = (
-            None
-            if embedder is None
-            else Vectors(store, embedder=embedder.identity, dim=embedder.dim)
+        self._meaning = Meaning(
+            store,
+            name=embedder,
+            open_embedder=open_embedder or EmbedderOptions().open,
+            question_timeout_s=question_timeout_s,
         )
         self._indexer = Indexer(
             store=store,
             catalogue=self._catalogue,
             backlog=self._backlog,
-            embedder=embedder,
-            on_indexed=self._take_over,
+            on_indexed=self._meaning.note,
             owner=token_hex(8),
             now=now,
         )
@@ -90,8 +96,7 @@ class Library:
             catalogue=self._catalogue,
             backlog=self._backlog,
             weights=weights,
-            embedder=embedder,
-            vectors=self._vectors,
+            meaning=self._meaning,
             on_damage=self._indexer.repair_soon,
         )
 
@@ -111,15 +116,12 @@ class Library:
             mask_secrets=options.mask_secrets,
             allow_network_fs=options.allow_network_fs,
         )
-        embedder = None
-        try:
-            embedder = await open_embedder(options.embedder)
-        except EmbedderUnavailable as error:
-            logger.warning("finding by words alone: %s", error)
         library = cls(
             store,
             index_folder=options.db.with_name(f"{options.db.name}.index"),
-            embedder=embedder,
+            embedder=options.embedder,
+            open_embedder=options.embedder_options.open,
+            question_timeout_s=options.question_timeout_s,
             weights=PRESETS[options.ranking],
         )
         await library.start()
@@ -135,13 +137,13 @@ class Library:
             # Recording goes on, searches say what they lack, and the indexer tries again.
             logger.warning("the index cannot be opened: %s", error)
         self._indexer.start()
+        self._meaning.start()
 
     async def close(self) -> None:
         """Stop indexing within a bound and close the store."""
         try:
+            await self._meaning.stop()
             await self._indexer.stop(STOP_TIMEOUT_S)
-            if self._vectors is not None:
-                await self._vectors.close()
             await self._catalogue.close()
         finally:
             await self.store.close()
@@ -206,6 +208,18 @@ class Library:
 
         return await self._indexer.wait_until(has_caught_up, timeout_s)
 
+    async def wait_opened(self, timeout_s: float) -> None:
+        """Wait until the embedder is there, or cannot be had: it is loaded in the background."""
+        await self._meaning.wait_opened(timeout_s)
+
+    async def wait_embedded(self, timeout_s: float) -> bool:
+        """Wait until all that is recorded can be found by meaning too, with the embedder that the
+        options name; at once when they name none."""
+        started_s = time.monotonic()
+        if not await self.wait_caught_up(timeout_s):
+            return False
+        return await self._meaning.wait_embedded(timeout_s - (time.monotonic() - started_s))
+
     async def status(self) -> dict[str, Any]:
         """Return how far the index is, what is stuck, and how large things are."""
         marks = await self.store.watermarks()
@@ -226,8 +240,7 @@ class Library:
                 for one in marks.quarantined
             ],
             "index": index,
-            "vectors_bytes": 0 if self._vectors is None else self._vectors.size_bytes,
-            "is_embedder_down": self._indexer.is_embedder_down,
+            "embedding": await self._meaning.status(),
             "path_cache": {"hits": paths.hits, "misses": paths.misses},
         }  # fmt: skip
 
@@ -246,8 +259,8 @@ class Library:
             of_thread = partial(self.store.thread_events, thread_id, collection_id=collection_id)
             first = await of_thread(live_only=False, after=0, limit=1)
             count = await self.store.forget_thread(thread_id, collection_id=collection_id)
-            if self._vectors is not None and first:
-                self._vectors.forget_thread(first[0].thread_no)
+            if first:
+                self._meaning.forget(first[0].thread_no)
             return count
 
         return await self._forget(delete)
@@ -257,8 +270,7 @@ class Library:
 
         async def delete() -> int:
             count = await self.store.forget_collection(name)
-            if self._vectors is not None:
-                self._vectors.forget()
+            self._meaning.forget()
             return count
 
         return await self._forget(delete)
@@ -275,7 +287,3 @@ class Library:
         finally:
             self._search.paths.forget()
             self._search.tail.forget()
-
-    def _take_over(self, event: Event, indexed: IndexedEvent) -> None:
-        if self._vectors is not None:
-            self._vectors.add(event, indexed)

@@ -161,10 +161,34 @@ class IndexedEvent:
 
     seq: int
     passages: tuple[Passage, ...]
-    vectors: tuple[bytes, ...]
-    """int8 rows, one a passage; empty when there is no embedder."""
-    embedder: str = ""
-    """Identity of the embedder that made `vectors`; "" when there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEmbedder:
+    """An embedder whose rows the store holds, or is about to."""
+
+    no: int
+    identity: str
+    """Everything that changes a row."""
+    name: str
+    """What opens it again, as the settings gave it."""
+    dim: int
+    embedded_upto: int
+    """Every indexed event up to this seq has its rows."""
+    is_serving: bool
+    """Its rows are the ones that are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwedRows:
+    """What an embedder has to do next: passages without rows."""
+
+    events: tuple[IndexedEvent, ...]
+    """In order of seq."""
+    after: int
+    """The embedder's mark when this was read."""
+    upto: int
+    """The mark to set when these have their rows."""
 
 
 class EventRows(NamedTuple):

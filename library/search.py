@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 from library.analysis import question_words
 from library.backlog import Backlog
 from library.catalogue import Catalogue
-from library.embedding.protocol import Embedder, EmbedderUnavailable
+from library.embedding.meaning import Meaning
+from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical, LexicalUnavailable, stems
 from library.ranking import Candidate, Ranked, Weights, rank
 from library.records import Event, Hit, Passage, Path, Range, SearchQuery, SearchResult, Where
 from library.store.contract import Store
 from library.tail import Tail, WaitingEvent, WaitingPassage
-from library.vectors.vectors import Vectors, VectorsLoading
+from library.vectors.vectors import VectorsLoading
 
 if TYPE_CHECKING:
     from library.vectors.matrix import Matrix
@@ -82,8 +83,7 @@ class Search:
         catalogue: Catalogue,
         backlog: Backlog,
         weights: Weights,
-        embedder: Embedder | None,
-        vectors: Vectors | None,
+        meaning: Meaning,
         on_damage: Callable[[], None],
     ) -> None:
         self._store = store
@@ -92,8 +92,7 @@ class Search:
         self._weights = weights
         self.paths = LivePaths(store)
         self.tail = Tail(store)
-        self._embedder = embedder
-        self._vectors = vectors
+        self._meaning = meaning
         self._on_damage = on_damage
 
     async def run(self, query: SearchQuery) -> SearchResult:
@@ -143,13 +142,14 @@ class Search:
         """Return the passages on live branches that are most like the question, how like they
         are, and what tells how like any others are."""
         nothing: tuple[list[Candidate], dict[Key, float], Likeness] = ([], {}, _unknown)
-        if self._vectors is None or self._embedder is None:
-            return nothing
         where = where_of(query)
         limit = CANDIDATES
         try:
-            row = await self._embedder.embed_question(query.text)
-            matrix = await self._vectors.of(query.collection_id)
+            serving = self._meaning.serving()
+            if serving is None:
+                return nothing
+            row = await serving.questions.row(query.text)
+            matrix = await serving.vectors.of(query.collection_id)
             for _ in range(FETCH_ROUNDS):
                 near, cosines, has_more = await asyncio.to_thread(
                     _look_near, matrix, self._catalogue.lexical, where, row, limit
@@ -167,6 +167,8 @@ class Search:
         except LexicalUnavailable:
             # Said by `_by_words`, too.
             return nothing
+        if self._meaning.is_behind:
+            degraded.append("vectors")
         return live, cosines, partial(matrix.cosines, row)
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:

@@ -110,6 +110,7 @@ class _Verifier:
             ("digests", self._digests),
             ("chains", self._chains),
             ("passages", self._passages),
+            ("vectors", self._vectors),
         ]
         if self._check_index is not None:
             steps.append(("lexical index", self._lexical))
@@ -207,7 +208,7 @@ class _Verifier:
         for seq, given_id in self._rows("verify_neither"):
             raise _Broken("outbox", event_id(seq, given_id), "it is neither indexed nor owed")
         count = 0
-        for seq, given_id, spans, vectors, text, body in self._rows("verify_indexed"):
+        for seq, given_id, spans, text, body in self._rows("verify_indexed"):
             where = event_id(seq, given_id)
             pairs = _pairs(where, spans)
             length = len(text if text is not None else readable(orjson.loads(body)) or "")
@@ -218,8 +219,22 @@ class _Verifier:
             )
             if not is_inside:
                 raise _Broken("passage", where, "a passage does not lie in its text")
-            if vectors and (not pairs or len(vectors) % (4 * len(pairs))):
-                raise _Broken("vector", where, f"{len(vectors)} bytes for {len(pairs)} passages")
+        return count
+
+    def _vectors(self) -> int:
+        """Check that each passage has one row of its embedder, and that marks claim no more."""
+        count = 0
+        for seq, given_id, size, passage_count, dim in self._rows("verify_vectors"):
+            if dim is None or size != (passage_count or 0) * dim:
+                detail = f"{size} bytes for {passage_count or 0} passages of {dim or 0} numbers"
+                raise _Broken("vector", event_id(seq, given_id), detail)
+            count += 1
+        for seq, given_id, identity in self._rows("verify_embedded"):
+            detail = f"it counts as embedded by {identity}, and has no vectors"
+            raise _Broken("vector", event_id(seq, given_id), detail)
+        for identity, owed_count in self._rows("verify_owed"):
+            if owed_count:
+                self._notes.append(f"{owed_count} messages have no vectors of {identity} yet")
         return count
 
     def _lexical(self) -> int:

@@ -20,6 +20,7 @@ from gateway.bench.fts5 import Fts5
 from gateway.bench.methods import MODEL, Asker, Desk, Method, TheLibrary, code_of, identity_of
 from gateway.bench.replay import COLLECTION, Replayed, copied
 from governor.counting import Counters
+from library.embedding.meaning import stored_identity
 from library.embedding.protocol import Embedder
 from library.ranking import PRESETS
 
@@ -129,7 +130,7 @@ class Dense:
             matrix.add(
                 await store.vectors(
                     await store.collection_id(COLLECTION),
-                    embedder=self._embedder.identity,
+                    embedder=stored_identity(self._embedder),
                     after=0,
                     limit=MOST_EVENTS,
                 )

@@ -28,7 +28,7 @@ from gateway.cli.options import Mistake, Problem
 from gateway.configuration import user_folder
 from governor.counting import Counters
 from library.embedding.names import NONE, parsed
-from library.embedding.opening import EmbedderOptions, open_embedder
+from library.embedding.opening import EmbedderOptions
 from library.embedding.protocol import EmbedderUnavailable
 from library.ranking import PRESETS, Preset, Weights
 
@@ -206,8 +206,10 @@ def recall(
 async def _measured(
     sets: Sequence[DataSet], wanted: Wanted, options: Options, steps: Steps
 ) -> Found:
-    made = await open_embedder(EmbedderOptions(name=wanted.embedder, threads=os.cpu_count() or 1))
-    embedder = RememberingEmbedder(made, options.cache / "rows") if made is not None else None
+    embedder = None
+    if wanted.embedder != NONE:
+        made = await EmbedderOptions(threads=os.cpu_count() or 1).open(wanted.embedder)
+        embedder = RememberingEmbedder(made, options.cache / "rows")
     counters = Counters()
     library = TheLibrary(
         wanted.name,

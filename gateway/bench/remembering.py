@@ -57,6 +57,9 @@ class RememberingEmbedder:
     async def embed_question(self, text: str) -> bytes:
         return await self._inner.embed_question(text)
 
+    async def close(self) -> None:
+        """Do nothing: many libraries are opened with it, one after another."""
+
     async def _make(self, new: Sequence[tuple[bytes, str]]) -> None:
         started_s = time.monotonic()
         rows = await self._inner.embed([text for _, text in new])

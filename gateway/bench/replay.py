@@ -28,6 +28,7 @@ from gateway.bench.conversations import Conversation, Said
 from gateway.bench.remembering import RememberingEmbedder
 from gateway.wire.chat_completions import message_of
 from governor.message import Message
+from library.embedding.opening import given
 from library.embedding.protocol import Embedder
 from library.library import Library
 from library.ranking import PRESETS, Weights
@@ -133,14 +134,18 @@ async def opened(
 ) -> AsyncIterator[Library]:
     """Open the library in `folder`, made if there is none."""
     database = folder / DATABASE
+    name, open_embedder = given(embedder)
     library = Library(
         await SqliteStore.open(database),
         index_folder=database.with_name(f"{DATABASE}.index"),
-        embedder=embedder,
+        embedder=name,
+        open_embedder=open_embedder,
         weights=weights,
     )
     await library.start()
     try:
+        if not await library.wait_embedded(timeout_s=INDEX_TIMEOUT_S):
+            raise ReplayFailed(folder.name, f"no vectors within {INDEX_TIMEOUT_S:,.0f} s")
         yield library
     finally:
         await library.close()
@@ -152,19 +157,18 @@ async def _tell(
     started_s = time.monotonic() + (embedder.remembered_s if embedder else 0.0)
     told: list[IncomingMessage] = []
     ids: Mapping[str, str] = {}
-    thread_no = 0
     for number, session in enumerate(conversation.sessions()):
         told += map(_incoming, session)
-        seqs, thread_no = await _record(library, conversation, number, told)
+        seqs = await _record(library, conversation, number, told)
         said = conversation.messages[: len(told)]
         ids = {event_id(seq, None): one.id for seq, one in zip(seqs, said, strict=True)}
-    if not await library.wait_indexed(thread_no, timeout_s=INDEX_TIMEOUT_S):
+    if not await library.wait_embedded(timeout_s=INDEX_TIMEOUT_S):
         raise ReplayFailed(conversation.id, f"not indexed within {INDEX_TIMEOUT_S:,.0f} s")
     index_s = time.monotonic() + (embedder.remembered_s if embedder else 0.0) - started_s
     at = conversation.messages[-1].at + LATER
     told += [_stored(message, at) for message in _ending()]
     await _record(library, conversation, -1, told)
-    if not await library.wait_caught_up(timeout_s=INDEX_TIMEOUT_S):
+    if not await library.wait_embedded(timeout_s=INDEX_TIMEOUT_S):
         raise ReplayFailed(conversation.id, f"not indexed within {INDEX_TIMEOUT_S:,.0f} s")
     lost = (await library.store.watermarks()).quarantined
     if lost:
@@ -174,7 +178,7 @@ async def _tell(
 
 async def _record(
     library: Library, conversation: Conversation, number: int, told: list[IncomingMessage]
-) -> tuple[tuple[int, ...], int]:
+) -> tuple[int, ...]:
     at = told[-1].occurred_at
     assert at is not None
     recorded = await library.record_turn(
@@ -190,7 +194,7 @@ async def _record(
         )
     )
     assert not recorded.has_forked
-    return recorded.event_seqs, recorded.thread_no
+    return recorded.event_seqs
 
 
 def _ending() -> tuple[Message, ...]:

@@ -128,7 +128,9 @@ async def running(folder: Path) -> AsyncIterator[tuple[Client, Client, httpx.Asy
             budget_tokens=BUDGET_TOKENS,
             protected_tokens=BUDGET_TOKENS // 8,
             desk_tokens=BUDGET_TOKENS // 4,
-            strict_freshness=True,  # What is found must not depend on how fast this machine is.
+            # What is found must not depend on how fast this machine is, nor on a model.
+            strict_freshness=True,
+            embedder="none",
             log_level="error",
             models={"*": ModelSettings(window_tokens=WINDOW_TOKENS)},
         )

@@ -21,7 +21,8 @@ from gateway.cli.tables import folded
 from gateway.cli.upstream_check import check_upstreams
 from gateway.settings import Settings
 from gateway.upstream.discovery import choose
-from library.embedding.opening import HOW_TO_MEND, EmbedderOptions, open_embedder
+from library.embedding.names import NONE
+from library.embedding.opening import HOW_TO_MEND, EmbedderOptions
 from library.embedding.protocol import EmbedderUnavailable
 
 
@@ -71,11 +72,12 @@ def check_embedder(settings: Settings) -> Finding:
 
 
 async def _check_embedder(settings: Settings) -> Finding:
+    if settings.embedder == NONE:
+        return Finding("embedder", "none: recall is by words alone")
     try:
-        embedder = await open_embedder(EmbedderOptions(settings.embedder))
-        if embedder is None:
-            return Finding("embedder", "none: recall is by words alone")
+        embedder = await EmbedderOptions().open(settings.embedder)
         row = await embedder.embed_question("boathouse")
+        await embedder.close()
     except EmbedderUnavailable as error:
         return Finding("embedder", str(error), HOW_TO_MEND)
     return Finding("embedder", f"{embedder.identity}, {len(row)} bytes a passage")

@@ -41,7 +41,8 @@ def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     index = found.get("index") or {}
     since = str(found.get("oldest_pending_at") or "")[:19].replace("T", " ")
     size = f"{index.get('passages', 0):,} passages, {_size(index.get('size_bytes', 0))}"
-    vectors_bytes = found.get("vectors_bytes") or 0
+    embedding = found.get("embedding") or {}
+    vectors_bytes = embedding.get("vectors_bytes") or 0
     return [
         ("recorded", f"up to number {found.get('recorded_seq', 0):,}"),
         ("indexed", f"up to number {found.get('indexed_seq', 0):,}"),
@@ -52,10 +53,37 @@ def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("set aside", f"{len(found.get('quarantined') or ()):,} messages that failed repeatedly"),
         ("index", size if index.get("is_whole") else index.get("error") or f"being built: {size}"),
+        ("embedder", _embedder(embedding)),
+        ("embedded", _embedded(embedding)),
         ("vectors", f"{_size(vectors_bytes)} in memory" if vectors_bytes else "none in memory"),
-        ("embedder", "down: recall is by words" if found.get("is_embedder_down") else "in order"),
         ("writing", found.get("write_problem") or "in order"),
     ]
+
+
+def _embedder(embedding: Mapping[str, Any]) -> str:
+    name = embedding.get("name") or "none"
+    if name == "none":
+        return "none: recall is by words"
+    problem = embedding.get("problem")
+    if problem and embedding.get("serving"):
+        return f"{embedding['serving']}; held up: {problem}"
+    if problem:
+        return f"recall is by words: {problem}"
+    return str(embedding.get("serving") or f"recall is by words until all is embedded: {name}")
+
+
+def _embedded(embedding: Mapping[str, Any]) -> str:
+    if embedding.get("identity") is None:
+        return "nothing"
+    text = f"up to number {embedding.get('embedded_seq', 0):,}"
+    owed_count = embedding.get("owed_count") or 0
+    if owed_count:
+        text += f", {owed_count:,} messages to go"
+    if embedding.get("replaces"):
+        text += f"; {embedding['identity']} takes over from {embedding['replaces']} then"
+    if embedding.get("failed_count"):
+        text += f"; {embedding['failed_count']:,} that cannot be embedded"
+    return text
 
 
 def _size(size_bytes: int) -> str:

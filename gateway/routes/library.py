@@ -37,6 +37,8 @@ from library.records import Event, Path, SearchQuery
 Endpoint = Callable[[Request], Awaitable[Response]]
 ANYWHERE = 2**62
 """A position behind every message: nothing is in a prompt already."""
+EMBEDDER_WAIT_S = 10.0
+"""For somebody who searches by hand right after the start; a model is loaded in a second or two."""
 
 
 class LibraryRoutes:
@@ -182,6 +184,8 @@ class LibraryRoutes:
         elif collection_id is None:
             name = text(request, "collection") or principal_of(request).collection
             collection_id = await library.store.collection_id(name)
+        # Somebody asks by hand, perhaps right after the start; a request would not wait.
+        await library.wait_opened(EMBEDDER_WAIT_S)
         result = await library.search(
             SearchQuery(
                 collection_id=collection_id,

@@ -54,6 +54,9 @@ class HashingEmbedder:
     async def embed_question(self, text: str) -> bytes:
         return hashed_row(text[:LONGEST_QUESTION_CHARS])
 
+    async def close(self) -> None:
+        """Do nothing: it holds nothing."""
+
 
 def _hashed_rows(texts: Sequence[str]) -> list[bytes]:
     breath = Breath()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from library.embedding.protocol import EmbedderUnavailable
 from library.runtime.priority import be_modest
 
 QUESTION_THREADS = 2
@@ -62,7 +63,11 @@ class LocalEmbedder:
         def work() -> bytes:
             return self._model.row(text, is_question=True)
 
-        return await asyncio.get_running_loop().run_in_executor(self._for_questions, work)
+        try:
+            made = asyncio.get_running_loop().run_in_executor(self._for_questions, work)
+        except RuntimeError as error:  # Another embedder took over while a search was on its way.
+            raise EmbedderUnavailable(f"{self.identity} is closed") from error
+        return await made
 
     async def close(self) -> None:
         """Let go of the threads; a text in hand is finished."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,14 +20,40 @@ HOW_TO_MEND = "`library-of-context model install` installs it"
 
 @dataclass(frozen=True, slots=True)
 class EmbedderOptions:
-    """Which embedder, and what it may use."""
+    """What embedders may use, whichever is asked for."""
 
-    name: str = NONE
-    """See `library.embedding.names`."""
     model_folder: Path | None = None
     """Where `onnx` finds its model; None: the folder of this Python environment."""
     threads: int = 1
     """Of a model in this process, for passages; questions have their own."""
+
+    async def open(self, name: str) -> Embedder:
+        """Return a working embedder.
+
+        Raises:
+            EmbedderUnavailable: it does not work now; the text says what would mend it.
+            ValueError: there is no embedder of that name.
+
+        """
+        kind, place = parsed(name)
+        if kind == HASHING:
+            return HashingEmbedder()
+        if kind == ONNX:
+            folder = Path(place) if place else await asyncio.to_thread(_minilm, self.model_folder)
+            return LocalEmbedder(await asyncio.to_thread(_loaded, folder), threads=self.threads)
+        raise ValueError(f"{name!r} is no embedder")
+
+
+def given(embedder: Embedder | None) -> tuple[str, Callable[[str], Awaitable[Embedder]]]:
+    """Return name and opener of an embedder that is open already; None: there shall be none."""
+    own = NONE if embedder is None else embedder.identity
+
+    async def open_embedder(name: str) -> Embedder:
+        if embedder is None or name != own:
+            raise EmbedderUnavailable(f"no {name} was given")
+        return embedder
+
+    return own, open_embedder
 
 
 def default_model_folder() -> Path:
@@ -40,29 +67,6 @@ def installed_weights() -> Path | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return Path(spec.submodule_search_locations[0], "model")
-
-
-async def open_embedder(options: EmbedderOptions) -> Embedder | None:
-    """Return a working embedder; None: there shall be none.
-
-    Raises:
-        EmbedderUnavailable: it does not work now; the text says what would mend it.
-
-    """
-    kind, place = parsed(options.name)
-    if kind == NONE:
-        return None
-    if kind == HASHING:
-        return HashingEmbedder()
-    assert kind == ONNX, options.name
-    if place:
-        return await _onnx(Path(place), options)
-    return await _onnx(await asyncio.to_thread(_minilm, options.model_folder), options)
-
-
-async def _onnx(folder: Path, options: EmbedderOptions) -> Embedder:
-    model = await asyncio.to_thread(_loaded, folder)
-    return LocalEmbedder(model, threads=options.threads)
 
 
 def _loaded(folder: Path) -> Model:

@@ -13,6 +13,10 @@ class EmbedderUnavailable(LibraryError):
     """The embedder cannot answer now; what it owes stays owed, and search goes on without it."""
 
 
+class EmbedderChanged(EmbedderUnavailable):
+    """It makes other rows than it did when it was opened; open it again."""
+
+
 class Embedder(Protocol):
     """Makes rows of `dim` int8 numbers; only their direction counts.
 
@@ -34,3 +38,6 @@ class Embedder(Protocol):
 
     async def embed_question(self, text: str) -> bytes:
         """Return the row to compare with those of `embed`; some models ask in another form."""
+
+    async def close(self) -> None:
+        """Let go of what it holds; idempotent."""

@@ -17,9 +17,11 @@ from library.records import (
     EventRows,
     IncomingTurn,
     IndexedEvent,
+    OwedRows,
     Path,
     RecordedTurn,
     Reply,
+    StoredEmbedder,
     TurnState,
     Watermarks,
 )
@@ -192,7 +194,7 @@ class Store(Protocol):
         """
 
     async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:
-        """Store passages and vectors, and drop the work done; return how many claims still held.
+        """Store passages, and drop the work done; return how many claims still held.
 
         A claim whose token was lost to another holder is left alone, as is a deleted event.
         """
@@ -211,11 +213,15 @@ class Store(Protocol):
     async def thread_indexed(self, thread_no: int) -> bool:
         """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
 
+    @property
+    def rows(self) -> "Rows":
+        """What embedders made of the passages."""
+
     # -- for derived indexes -------------------------------------------------------------------
     def indexed_events(
         self, *, after: int, batch: int
     ) -> AsyncIterator[list[tuple[Event, IndexedEvent]]]:
-        """Yield all indexed events in order of seq, with passages and vectors, for a rebuild."""
+        """Yield all indexed events in order of seq, with passages, for a rebuild."""
 
     async def vectors(
         self, collection_id: int, *, embedder: str, after: int, limit: int
@@ -230,3 +236,34 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""
+
+
+class Rows(Protocol):
+    """The vectors of passages, those of several embedders side by side and never mixed."""
+
+    async def embedders(self) -> list[StoredEmbedder]:
+        """Return the embedders that are known here, in the order in which they came."""
+
+    async def add_embedder(self, identity: str, *, name: str, dim: int) -> int:
+        """Return the number of an embedder, making it when it is new."""
+
+    async def serve(self, no: int) -> None:
+        """Let one embedder's rows be the ones that are searched."""
+
+    async def owed(self, no: int, *, limit: int) -> OwedRows:
+        """Return the first indexed events that lack an embedder's rows, at most `limit`."""
+
+    async def owed_of(self, no: int, seqs: Sequence[int]) -> OwedRows:
+        """Return those of some events that lack its rows; its mark stays where it is."""
+
+    async def add(self, no: int, rows: Sequence[tuple[int, bytes]], owed: OwedRows) -> set[int]:
+        """Store (seq, rows one after another) of `owed`, and raise the embedder's mark as far as
+        nothing is missing; return the seqs that were stored: not those of events that are gone, or
+        that were cut into other passages meanwhile."""
+
+    async def count_owed(self, no: int) -> int:
+        """Return how many events are indexed above an embedder's mark."""
+
+    async def drop_others(self, no: int, *, after: int, limit: int) -> int | None:
+        """Delete what other embedders made of the next `limit` events above a seq; return the seq
+        to go on from, None when nothing of them is left."""

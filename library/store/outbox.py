@@ -54,10 +54,12 @@ def settle(
         if connection.execute(SQL["settle"], (each.seq, each.token)).rowcount != 1:
             continue
         held_count += 1
-        assert not result.vectors or len(result.vectors) == len(result.passages)
         spans = [[passage.start, passage.stop] for passage in result.passages]
-        row = (_json(spans), result.embedder, b"".join(result.vectors), each.seq)
-        connection.execute(SQL["insert_indexed"], row)
+        connection.execute(SQL["insert_indexed"], (_json(spans), each.seq))
+        connection.execute(SQL["delete_vectors"], (each.seq,))
+    if claims:
+        lowest = min(each.seq for each in claims)
+        connection.execute(SQL["lower_embedded"], {"seq": lowest})
     return held_count
 
 
@@ -115,24 +117,13 @@ def passages_of(seq: int, spans: str) -> tuple[Passage, ...]:
 def indexed_after(
     connection: sqlite3.Connection, *, after: int, limit: int
 ) -> list[tuple[Event, IndexedEvent]]:
-    """Return the next indexed events above a seq, with their passages and vectors."""
+    """Return the next indexed events above a seq, with their passages."""
     rows = connection.execute(SQL["indexed_after"], (after, limit)).fetchall()
     events = read_events(connection, [row[0] for row in rows])
     found: list[tuple[Event, IndexedEvent]] = []
-    for event, (seq, spans, embedder, vectors) in zip(events, rows, strict=True):
-        passages = passages_of(seq, spans)
-        indexed = IndexedEvent(seq, passages, vector_rows(vectors, len(passages)), embedder)
-        found.append((event, indexed))
+    for event, (seq, spans) in zip(events, rows, strict=True):
+        found.append((event, IndexedEvent(seq, passages_of(seq, spans))))
     return found
-
-
-def vector_rows(vectors: bytes, count: int) -> tuple[bytes, ...]:
-    """Return the rows that stand one after another in `vectors`; () when there are none."""
-    if not vectors:
-        return ()
-    size = len(vectors) // count
-    assert size * count == len(vectors)
-    return tuple(vectors[at : at + size] for at in range(0, len(vectors), size))
 
 
 def _json(value: object) -> str:

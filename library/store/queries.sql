@@ -336,10 +336,9 @@ UPDATE outbox SET owner = ?, token = ?, attempts = ?, available_at = ? WHERE seq
 DELETE FROM outbox WHERE seq = ? AND token = ?
 
 -- name: insert_indexed
-INSERT INTO indexed (seq, collection_id, spans, embedder, vectors)
-SELECT seq, collection_id, ?, ?, ? FROM event WHERE seq = ?
-ON CONFLICT (seq) DO UPDATE SET
-    spans = excluded.spans, embedder = excluded.embedder, vectors = excluded.vectors
+INSERT INTO indexed (seq, collection_id, spans)
+SELECT seq, collection_id, ? FROM event WHERE seq = ?
+ON CONFLICT (seq) DO UPDATE SET spans = excluded.spans
 
 -- name: fail
 UPDATE outbox SET owner = NULL, token = NULL, available_at = ?, error = ?, is_quarantined = ?
@@ -369,12 +368,73 @@ SELECT 1 FROM outbox WHERE thread_no = ? AND is_quarantined = 0 LIMIT 1
 -- ---- for derived indexes --------------------------------------------------------------------
 
 -- name: indexed_after
-SELECT seq, spans, embedder, vectors FROM indexed WHERE seq > ? ORDER BY seq LIMIT ?
+SELECT seq, spans FROM indexed WHERE seq > ? ORDER BY seq LIMIT ?
 
 -- name: vectors
-SELECT i.seq, e.thread_no, e.branch_id, e.position, i.vectors
+SELECT i.seq, e.thread_no, e.branch_id, e.position, v.rows
 FROM indexed AS i JOIN event AS e ON e.seq = i.seq
-WHERE i.collection_id = ? AND i.embedder = ? AND i.seq > ? ORDER BY i.seq LIMIT ?
+JOIN vector AS v ON v.seq = i.seq
+    AND v.embedder_no = (SELECT no FROM embedder WHERE identity = :embedder)
+WHERE i.collection_id = :collection_id AND i.seq > :after ORDER BY i.seq LIMIT :limit
+
+-- ---- rows of embedders ----------------------------------------------------------------------
+
+-- name: embedders
+SELECT no, identity, name, dim, embedded_upto, is_serving FROM embedder ORDER BY no
+
+-- name: insert_embedder
+INSERT INTO embedder (identity, name, dim) VALUES (:identity, :name, :dim)
+ON CONFLICT (identity) DO UPDATE SET name = excluded.name
+
+-- name: serve_embedder
+UPDATE embedder SET is_serving = (no = ?)
+
+-- name: delete_other_embedders
+DELETE FROM embedder WHERE no <> ?
+
+-- What was indexed anew, or late, is below the mark and has no rows.
+-- name: lower_embedded
+UPDATE embedder SET embedded_upto = :seq - 1 WHERE embedded_upto >= :seq
+
+-- name: raise_embedded
+UPDATE embedder SET embedded_upto = :upto
+WHERE no = :no AND embedded_upto = :after AND NOT EXISTS (
+    SELECT 1 FROM indexed AS i
+    WHERE i.seq > :after AND i.seq <= :upto AND i.spans <> '[]'
+      AND NOT EXISTS (SELECT 1 FROM vector AS v WHERE v.seq = i.seq AND v.embedder_no = :no)
+)
+
+-- name: owed_rows
+SELECT i.seq, i.spans FROM indexed AS i
+WHERE i.seq > :after AND i.spans <> '[]'
+  AND NOT EXISTS (SELECT 1 FROM vector AS v WHERE v.seq = i.seq AND v.embedder_no = :no)
+ORDER BY i.seq LIMIT :limit
+
+-- name: owed_rows_of
+SELECT i.seq, i.spans FROM indexed AS i
+WHERE i.seq IN (SELECT value FROM json_each(:seqs)) AND i.spans <> '[]'
+  AND NOT EXISTS (SELECT 1 FROM vector AS v WHERE v.seq = i.seq AND v.embedder_no = :no)
+ORDER BY i.seq
+
+-- name: indexed_upto
+SELECT ifnull(max(seq), 0) FROM indexed
+
+-- name: count_owed_rows
+SELECT count(*) FROM indexed WHERE seq > ?
+
+-- name: insert_vector
+INSERT INTO vector (seq, embedder_no, rows)
+SELECT seq, :no, :rows FROM indexed WHERE seq = :seq AND json_array_length(spans) = :count
+ON CONFLICT (seq, embedder_no) DO UPDATE SET rows = excluded.rows
+
+-- name: delete_vectors
+DELETE FROM vector WHERE seq = ?
+
+-- name: vector_seqs
+SELECT DISTINCT seq FROM vector WHERE seq > ? ORDER BY seq LIMIT ?
+
+-- name: delete_other_vectors
+DELETE FROM vector WHERE seq > :after AND seq <= :upto AND embedder_no <> :no
 
 -- ---- verification ---------------------------------------------------------------------------
 
@@ -434,8 +494,28 @@ SELECT seq, given_id FROM event
 WHERE seq NOT IN (SELECT seq FROM outbox) AND seq NOT IN (SELECT seq FROM indexed)
 
 -- name: verify_indexed
-SELECT i.seq, e.given_id, i.spans, i.vectors, e.text, e.body
+SELECT i.seq, e.given_id, i.spans, e.text, e.body
 FROM indexed AS i JOIN event AS e ON e.seq = i.seq ORDER BY i.seq
+
+-- name: verify_vectors
+SELECT v.seq, e.given_id, length(v.rows), json_array_length(i.spans), m.dim
+FROM vector AS v JOIN event AS e ON e.seq = v.seq
+LEFT JOIN indexed AS i ON i.seq = v.seq LEFT JOIN embedder AS m ON m.no = v.embedder_no
+ORDER BY v.seq
+
+-- Events below the mark of an embedder that lack its rows.
+-- name: verify_embedded
+SELECT i.seq, e.given_id, m.identity FROM embedder AS m
+JOIN indexed AS i ON i.seq <= m.embedded_upto AND i.spans <> '[]'
+JOIN event AS e ON e.seq = i.seq
+WHERE NOT EXISTS (SELECT 1 FROM vector AS v WHERE v.seq = i.seq AND v.embedder_no = m.no)
+LIMIT 1
+
+-- How much of the searched embedder's work is done, or owed.
+-- name: verify_owed
+SELECT m.identity, count(i.seq) FROM embedder AS m
+LEFT JOIN indexed AS i ON i.seq > m.embedded_upto
+WHERE m.is_serving GROUP BY m.no
 
 -- name: verify_spans
 SELECT seq, spans FROM indexed ORDER BY seq

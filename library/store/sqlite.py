@@ -36,6 +36,7 @@ from library.store.ending import Ending, finish_turn
 from library.store.lanes import Readers, Work, Writer
 from library.store.opening import open_files
 from library.store.recording import collection_number, record_turn
+from library.store.rows import SqliteRows
 from library.store.statements import SQL
 from library.store.tree import Options
 
@@ -61,6 +62,7 @@ class SqliteStore:
         self._writer = writer
         self._readers = readers
         self._options = options
+        self.rows = SqliteRows(self._read, self._write)
 
     @classmethod
     async def open(
@@ -308,7 +310,7 @@ class SqliteStore:
         )
 
     async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:
-        """Store passages and vectors, and drop the work done; return how many claims held."""
+        """Store passages, and drop the work done; return how many claims held."""
         return await self._write(lambda connection: outbox.settle(connection, claims, results))
 
     async def fail(self, claim: Claim, *, error: str, retry_at: datetime, quarantine: bool) -> None:
@@ -348,8 +350,9 @@ class SqliteStore:
         """Return one embedder's vectors of at most `limit` events with seq > `after`, by seq."""
 
         def work(connection: sqlite3.Connection) -> list[EventRows]:
-            key = (collection_id, embedder, after, limit)
-            return list(map(EventRows._make, connection.execute(SQL["vectors"], key)))
+            where = {"collection_id": collection_id, "embedder": embedder}
+            where |= {"after": after, "limit": limit}
+            return list(map(EventRows._make, connection.execute(SQL["vectors"], where)))
 
         return await self._read(work)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from library.errors import LibraryError
-from library.records import Event, EventRows, IndexedEvent
+from library.records import Event, EventRows
 from library.store.contract import Store
 
 if TYPE_CHECKING:
@@ -81,13 +81,9 @@ class Vectors:
         self._matrices.move_to_end(collection_id)
         return matrix
 
-    def add(self, event: Event, indexed: IndexedEvent) -> None:
-        """Take over what was just stored."""
-        if indexed.embedder != self._embedder:
-            return
-        rows = EventRows(
-            event.seq, event.thread_no, event.branch_id, event.position, b"".join(indexed.vectors)
-        )
+    def add(self, event: Event, data: bytes) -> None:
+        """Take over the rows of an event, one after another, that were just stored."""
+        rows = EventRows(event.seq, event.thread_no, event.branch_id, event.position, data)
         if event.collection_id in self._arrived:
             self._arrived[event.collection_id].append(rows)
         elif event.collection_id in self._matrices:

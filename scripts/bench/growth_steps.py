@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from library.embedding.opening import EmbedderOptions, open_embedder
+from library.embedding.opening import EmbedderOptions, given
 from library.embedding.protocol import Embedder
 from library.library import Library
 from library.records import IncomingMessage, IncomingTurn, RecordedTurn, SearchQuery, SearchResult
@@ -44,7 +44,8 @@ LIMIT = 48
 async def _opened(db: Path, embedder: Embedder) -> AsyncIterator[Library]:
     store = await SqliteStore.open(db)
     folder = db.with_name(f"{db.name}.index")
-    library = Library(store, index_folder=folder, embedder=embedder)
+    name, open_embedder = given(embedder)
+    library = Library(store, index_folder=folder, embedder=name, open_embedder=open_embedder)
     await library.start()
     try:
         yield library
@@ -53,9 +54,7 @@ async def _opened(db: Path, embedder: Embedder) -> AsyncIterator[Library]:
 
 
 async def _real(threads: int = 1) -> Embedder:
-    embedder = await open_embedder(EmbedderOptions(name="onnx", threads=threads))
-    assert embedder is not None
-    return embedder
+    return await EmbedderOptions(threads=threads).open("onnx")
 
 
 async def base(material: Material, *, rows: str) -> dict[str, Any]:
@@ -86,8 +85,8 @@ async def grow(
                 texts.append(text)
             await _record(library, f"talk-{at}", texts, at)
             if at % STEP_EVENTS == 0:
-                assert await library.wait_caught_up(WAIT_S)
-        assert await library.wait_caught_up(WAIT_S)
+                assert await library.wait_embedded(WAIT_S)
+        assert await library.wait_embedded(WAIT_S)
     return {"per_second": (stop - first) / (time.perf_counter() - started)}
 
 
@@ -116,11 +115,11 @@ async def _record(library: Library, session: str, texts: list[str], at: int) -> 
 async def rate(material: Material, *, db: str, first: int, count: int) -> dict[str, Any]:
     """Store and index new records with the real embedder; return how fast that went."""
     async with _opened(Path(db), await _real(threads=2)) as library:
-        assert await library.wait_caught_up(WAIT_S)
+        assert await library.wait_embedded(WAIT_S)
         texts = [material.text(number)[0] for number in range(first, first + count)]
         cpu, started = time.process_time(), time.perf_counter()
         await _record(library, f"talk-{first}", texts, first)
-        assert await library.wait_caught_up(WAIT_S)
+        assert await library.wait_embedded(WAIT_S)
         return {
             "per_second": count / (time.perf_counter() - started),
             "per_cpu_second": count / (time.process_time() - cpu),
@@ -132,7 +131,7 @@ async def ask(material: Material, *, db: str, size: int, count: int) -> dict[str
     embedder = await _real()
     await embedder.embed_question("warm up")
     async with _opened(Path(db), embedder) as library:
-        assert await library.wait_caught_up(WAIT_S)
+        assert await library.wait_embedded(WAIT_S)
         texts = [material.text(number)[0] for number in range(min(size, THREAD_EVENTS))]
         # Known messages: nothing is stored, and the thread's path comes back.
         recorded = await _record(library, "talk-0", texts, 0)
@@ -167,7 +166,7 @@ async def ask(material: Material, *, db: str, size: int, count: int) -> dict[str
             figures
             | _memory()
             | {
-                "vectors_bytes": status["vectors_bytes"],
+                "vectors_bytes": status["embedding"]["vectors_bytes"],
                 "index_bytes": status["index"]["size_bytes"],
                 "passages": status["index"]["passages"],
             }

@@ -7,7 +7,6 @@ import asyncio
 import sqlite3
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import orjson
@@ -26,10 +25,10 @@ U2: Said = ("user", "Since when?")
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def indexed(seq: int, *, embedder: str = "", rows: tuple[bytes, ...] = ()) -> IndexedEvent:
-    count = max(len(rows), 1)
-    passages = tuple(Passage(seq, each, count, each, each + 1) for each in range(count))
-    return IndexedEvent(seq, passages, rows, embedder)
+def indexed(seq: int, count: int = 1) -> IndexedEvent:
+    return IndexedEvent(
+        seq, tuple(Passage(seq, each, count, each, each + 1) for each in range(count))
+    )
 
 
 class TestTurns:
@@ -475,24 +474,11 @@ class TestOutbox:
         [again] = await store.claim(owner="a", limit=9, lease_s=60, now=later)
         assert (again.seq, again.attempt) == (1, 1)
 
-    async def test_passages_and_vectors_come_back_and_embedders_do_not_mix(
-        self, store: SqliteStore, client: Client
-    ) -> None:
-        recorded = await client.ask([U1], A1[1])
+    async def test_passages_come_back_in_order(self, store: SqliteStore, client: Client) -> None:
+        await client.ask([U1], A1[1])
         claims = await store.claim(owner="a", limit=9, lease_s=60, now=NOW)
-        results = [
-            indexed(1, embedder="old", rows=(b"aaaa", b"bbbb")),
-            indexed(2, embedder="new", rows=(b"cccc",)),
-        ]
+        results = [indexed(1, 2), indexed(2)]
         assert await store.settle(claims, results) == 2
-        of = partial(store.vectors, recorded.collection_id, limit=9)
-        [branch] = {segment.branch_id for segment in recorded.path}
-        assert await of(embedder="old", after=0) == [
-            (1, recorded.thread_no, branch, 0, b"aaaabbbb")
-        ]
-        assert await of(embedder="new", after=2) == []
-        elsewhere = recorded.collection_id + 1
-        assert await store.vectors(elsewhere, embedder="new", after=0, limit=9) == []
         batches = [batch async for batch in store.indexed_events(after=0, batch=1)]
         assert [[result for _, result in batch] for batch in batches] == [
             [each] for each in results

@@ -33,11 +33,12 @@ async def fill(store: SqliteStore, tmp_path: Path) -> None:
     body = {"role": "user", "content": [{"type": "text", "text": "look"}, image]}
     await client.record([type(given)("user", given.digest, body, "look")])
     claims = await store.claim(owner="a", limit=5, lease_s=60, now=NOW)
-    results = [
-        IndexedEvent(claim.seq, (Passage(claim.seq, 0, 1, 0, 4),), (b"\0" * 16,), "hashing")
-        for claim in claims
-    ]
+    results = [IndexedEvent(claim.seq, (Passage(claim.seq, 0, 1, 0, 4),)) for claim in claims]
     await store.settle(claims, results)
+    no = await store.rows.add_embedder("some model", name="onnx:some", dim=4)
+    await store.rows.serve(no)
+    owed = await store.rows.owed(no, limit=3)
+    await store.rows.add(no, [(one.seq, b"abcd") for one in owed.events], owed)
 
 
 def forge(path: Path, sql: str) -> None:
@@ -55,7 +56,9 @@ async def test_a_sound_database_passes_open_and_closed(store: SqliteStore, tmp_p
     path = tmp_path / "library.db"
     beside_its_owner = await asyncio.to_thread(checked, path)
     assert beside_its_owner.first_break is None
-    assert {check.name: check.count for check in beside_its_owner.checks}["digests"] == 20
+    counts = {check.name: check.count for check in beside_its_owner.checks}
+    assert (counts["digests"], counts["vectors"]) == (20, 3)
+    assert beside_its_owner.notes == ("2 messages have no vectors of some model yet",)
     await store.close()
     assert await asyncio.to_thread(checked, path) == beside_its_owner
 
@@ -74,7 +77,10 @@ async def test_a_sound_database_passes_open_and_closed(store: SqliteStore, tmp_p
         ("passage", "e1", "UPDATE indexed SET spans = '[[0,999]]' WHERE seq = 1"),
         ("passage", "e1", "UPDATE indexed SET spans = 'no json' WHERE seq = 1"),
         ("passage", "e1", "UPDATE indexed SET spans = '[[0]]' WHERE seq = 1"),
-        ("vector", "e1", "UPDATE indexed SET vectors = x'00' WHERE seq = 1"),
+        ("vector", "e1", "UPDATE vector SET rows = x'00' WHERE seq = 1"),
+        ("vector", "e1", "UPDATE vector SET embedder_no = 99"),
+        ("vector", "e2", "DELETE FROM vector WHERE seq = 2"),
+        ("vector", "e1", "UPDATE embedder SET dim = 5"),
         ("reference", "outbox row 99", "INSERT INTO outbox (seq, thread_no) VALUES (99, 1)"),
         ("reference", "thread", "UPDATE thread SET head_position = 88 WHERE no = 1"),
         ("reference", "turn", "UPDATE turn SET head_seq = 999 WHERE no = 1"),

@@ -30,8 +30,9 @@ CLIENTS = 6
 TRAFFIC_MAX_S = 0.6
 SETTINGS = {"budget_tokens": 2_000}
 INDEX = """
-    SELECT event.body AS body, spans, embedder, hex(vectors) AS vectors
+    SELECT event.body AS body, spans, identity, hex(rows) AS rows
     FROM indexed JOIN event ON event.seq = indexed.seq
+    LEFT JOIN vector ON vector.seq = event.seq LEFT JOIN embedder ON no = embedder_no
 """
 
 
@@ -123,7 +124,7 @@ def check_file(db: Path, chatters: list[Chatter]) -> None:
 def index_of(db: Path) -> list[tuple[Any, ...]]:
     """Return what is indexed, by content: no sequence, id or time."""
     return sorted(
-        (json.loads(row["body"])["content"], row["spans"], row["embedder"], row["vectors"])
+        (json.loads(row["body"])["content"], row["spans"], row["identity"], row["rows"])
         for row in rows(db, INDEX)
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
@@ -29,6 +29,12 @@ T = TypeVar("T")
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 U1: Said = ("user", "one")
 U2: Said = ("user", "two")
+
+
+class Insist(Protocol):
+    """Does work, and once more when it fails."""
+
+    async def __call__(self, work: Callable[[], Awaitable[T]]) -> T: ...
 
 
 @pytest.fixture
@@ -46,7 +52,9 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
             for table, columns in {
                 "event": "seq, branch_id, position, role, hex(digest), hex(chain), body, text",
                 "outbox": "seq, attempts, is_quarantined, error",
-                "indexed": "seq, spans, embedder, hex(vectors)",
+                "indexed": "seq, spans",
+                "embedder": "no, identity, dim, embedded_upto, is_serving",
+                "vector": "seq, embedder_no, hex(rows)",
                 "turn": "no, id, state, head_seq, reply_seqs",
                 "report": "turn_no, body",
                 "thread": "no, head_branch, head_position, prompt_state, turn_count",
@@ -68,6 +76,19 @@ async def insisting(work: Callable[[], Awaitable[T]], heal: Callable[[], None]) 
     return await work()
 
 
+async def play_rows(store: SqliteStore, insist: Insist) -> None:
+    """Make the rows of one embedder, let another take over, and delete what the first made."""
+    for name in ("h", "i"):
+        no = await insist(lambda name=name: store.rows.add_embedder(name, name=name, dim=2))  # type: ignore[misc]
+        owed = await store.rows.owed(no, limit=9)
+        rows = [(event.seq, b"ab") for event in owed.events]
+        await insist(lambda: store.rows.add(no, rows, owed))  # noqa: B023
+        await insist(lambda: store.rows.serve(no))  # noqa: B023
+    after: int | None = 0
+    while after is not None:
+        after = await insist(lambda: store.rows.drop_others(no, after=after, limit=1))  # type: ignore[arg-type]  # noqa: B023
+
+
 async def play(store: SqliteStore, heal: Callable[[], None]) -> None:
     """Record, finish, claim, settle, fail, pin: each once more when it fails."""
     client = Client(store)
@@ -81,12 +102,10 @@ async def play(store: SqliteStore, heal: Callable[[], None]) -> None:
         answers = [reply(f"{number + 1}"), reply("other")]
         await insist(lambda: client.finish(recorded, *answers))  # noqa: B023
     claims = await insist(lambda: store.claim(owner="a", limit=3, lease_s=60, now=NOW))
-    results = [
-        IndexedEvent(each.seq, (Passage(each.seq, 0, 1, 0, 1),), (b"\0" * 8,), "h")
-        for each in claims
-    ]
+    results = [IndexedEvent(each.seq, (Passage(each.seq, 0, 1, 0, 1),)) for each in claims]
     await insist(lambda: store.settle(claims[:2], results[:2]))
     await insist(lambda: store.fail(claims[2], error="x", retry_at=NOW, quarantine=True))
+    await play_rows(store, insist)
     await insist(lambda: store.pin("e1", collection_id=None, everywhere=True))
 
 

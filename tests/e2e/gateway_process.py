@@ -127,14 +127,16 @@ class GatewayProcess:
         return body
 
     def wait_indexed(self) -> None:
-        """Return once nothing is owed to the index, which takes its time unless asked."""
+        """Return once nothing is owed to the indexes, which take their time unless asked."""
         owner = json.loads(self.db.with_name(f"{self.db.name}.owner").read_text(encoding="utf-8"))
         as_owner = {"authorization": f"Bearer {owner['token']}"}
         retry = f"{self.origin}/library/outbox/retry"
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
             if self.rows("SELECT count(*) AS n FROM outbox WHERE NOT is_quarantined")[0]["n"] == 0:
-                return
+                embedding = self.status()["embedding"]
+                if embedding["name"] == "none" or embedding["owed_count"] == 0:
+                    return
             httpx.post(retry, headers=as_owner, timeout=10, verify=False)
             time.sleep(POLL_S)
         raise AssertionError(f"the outbox did not drain: {self.status()}")
@@ -185,6 +187,7 @@ def clean_environment(settings: Mapping[str, object]) -> dict[str, str]:
         if not name.startswith(("LIBRARY_OF_CONTEXT_", "OPENAI_", "ANTHROPIC_"))
         and not name.lower().endswith("_proxy")
     }
+    settings = {"embedder": "hashing", **settings}  # Loading a model would take a second a start.
     named = {f"LIBRARY_OF_CONTEXT_{name.upper()}": str(value) for name, value in settings.items()}
     return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "120"} | named
 

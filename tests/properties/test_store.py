@@ -203,9 +203,7 @@ class Workers:
     async def give_back(self, action: str, who: int, amount: int) -> None:
         mine = list(self.held[who].values())[: amount if action == "settle" else 1]
         if action == "settle":
-            results = [
-                IndexedEvent(claim.seq, (Passage(claim.seq, 0, 1, 0, 1),), ()) for claim in mine
-            ]
+            results = [IndexedEvent(claim.seq, (Passage(claim.seq, 0, 1, 0, 1),)) for claim in mine]
             assert await self.store.settle(mine, results) == len(mine)
             self.settled.update(claim.seq for claim in mine)
         for claim in mine:

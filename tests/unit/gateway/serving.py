@@ -22,6 +22,7 @@ async def served(
     **more: Any,
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Serve with these settings; yield a client whose paths are the gateway's."""
+    more = {"embedder": "none", **more}
     settings = Settings(db=str(folder / "library.db"), upstream=upstream, **more)
     app = build_app(settings, base_url=None, environ=environ or {})
     with socket.socket() as listener:

@@ -36,6 +36,7 @@ async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
             desk_tokens=BUDGET_TOKENS // 4,
             protected_tokens=BUDGET_TOKENS // 8,
             strict_freshness=True,
+            embedder="none",
         )
         app = build_app(settings, base_url=None, environ={})
         async with (

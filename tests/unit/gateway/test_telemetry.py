@@ -13,6 +13,7 @@ STATUS = {
     "oldest_pending_at": datetime(2026, 1, 1, tzinfo=UTC),
     "recorded_seq": 9,
     "indexed_seq": 6,
+    "embedding": {"embedded_seq": 4, "owed_count": 2, "problem": "gone"},
 }
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 
+from library.embedding.opening import given
 from library.embedding.protocol import Embedder
 from library.library import Library
 from library.ranking import PRESETS, Preset
@@ -32,7 +33,14 @@ async def opened(
 ) -> AsyncIterator[Library]:
     store = await SqliteStore.open(db)
     folder = db.with_name(f"{db.name}.index")
-    library = Library(store, index_folder=folder, embedder=embedder, weights=PRESETS[ranking])
+    name, open_embedder = given(embedder)
+    library = Library(
+        store,
+        index_folder=folder,
+        embedder=name,
+        open_embedder=open_embedder,
+        weights=PRESETS[ranking],
+    )
     await library.start()
     try:
         yield library
@@ -106,6 +114,10 @@ class Teller:
     async def indexed(self) -> None:
         assert self.recorded is not None
         assert await self.library.wait_indexed(self.recorded.thread_no, WAIT_S)
+
+    async def embedded(self) -> None:
+        """Wait until all that was told is found by meaning too."""
+        assert await self.library.wait_embedded(WAIT_S)
 
     def query(
         self, text: str, *, scope: Scope = "thread", limit: int = 10, before: int | None = None

@@ -7,27 +7,26 @@ import pytest
 
 from library import indexer
 from library.catalogue import Catalogue
-from library.embedding.hashing import HashingEmbedder
 from library.errors import StoreUnavailable
-from library.records import Claim, IndexedEvent
+from library.passages import passages_of
+from library.records import Claim, Event, IndexedEvent, Passage
 from library.store.sqlite import SqliteStore
 from tests.unit.library.teller import Teller, opened
 
 POISON = "poison"
 
 
-class Fragile(HashingEmbedder):
-    """Fails on some texts, as a parser or a model may."""
+class Fragile:
+    """Cuts texts and fails on some, as a parser may."""
 
-    def __init__(self) -> None:
-        self.calls: list[int] = []
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_cured = False
+        monkeypatch.setattr(indexer, "passages_of", self.passages_of)
 
-    async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        self.calls.append(len(texts))
-        if not self.is_cured and any(POISON in text for text in texts):
+    def passages_of(self, seq: int, text: str) -> tuple[Passage, ...]:
+        if not self.is_cured and POISON in text:
             raise ValueError("cannot read this")
-        return await super().embed(texts)
+        return passages_of(seq, text)
 
 
 @pytest.fixture
@@ -37,9 +36,11 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick_retries")
-async def test_a_poisoned_event_is_quarantined_alone_and_blocks_nothing(tmp_path: Path) -> None:
-    embedder = Fragile()
-    async with opened(tmp_path / "a.db", embedder=embedder) as library:
+async def test_a_poisoned_event_is_quarantined_alone_and_blocks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cutter = Fragile(monkeypatch)
+    async with opened(tmp_path / "a.db") as library:
         teller = Teller(library, "s")
         await teller.tell(*(f"note {at}" for at in range(20)), POISON, "last note")
         await teller.indexed()
@@ -48,23 +49,32 @@ async def test_a_poisoned_event_is_quarantined_alone_and_blocks_nothing(tmp_path
         assert "cannot read this" in status["quarantined"][0]["error"]
         assert status["indexed_seq"] == status["recorded_seq"] == 22
         assert (await teller.texts("last"))[0] == "last note"
-        embedder.is_cured = True
+        cutter.is_cured = True
         assert await library.retry_quarantined() == 1
         await teller.indexed()
         assert (await library.status())["quarantined"] == []
         assert (await teller.texts(POISON))[0] == POISON
 
 
-async def test_many_small_events_share_a_batch(tmp_path: Path) -> None:
-    embedder = Fragile()
-    async with opened(tmp_path / "a.db", embedder=embedder) as library:
+async def test_many_small_events_share_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[int] = []
+    cut = indexer._cut
+
+    def counted(events: Sequence[Event]) -> list[tuple[Event, tuple[Passage, ...]]]:
+        batches.append(len(events))
+        return cut(events)
+
+    monkeypatch.setattr(indexer, "_cut", counted)
+    async with opened(tmp_path / "a.db") as library:
         tellers = [Teller(library, f"s{at}") for at in range(20)]
         for teller in tellers:
             await teller.tell("one", "two")
         await tellers[-1].indexed()
         await tellers[0].indexed()
-    assert sum(embedder.calls) == 40
-    assert len(embedder.calls) <= 4
+    assert sum(batches) == 40
+    assert len(batches) <= 4
 
 
 async def test_what_an_earlier_process_left_is_found_and_then_indexed(tmp_path: Path) -> None:
@@ -83,13 +93,12 @@ async def test_what_an_earlier_process_left_is_found_and_then_indexed(tmp_path: 
 async def test_closing_ends_within_its_bound_whatever_the_indexer_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stuck(HashingEmbedder):
-        async def embed(self, texts: Sequence[str]) -> list[bytes]:
-            await asyncio.Event().wait()
-            return []
+    async def stuck(*_: object) -> None:
+        await asyncio.Event().wait()
 
+    monkeypatch.setattr(Catalogue, "add", stuck)
     monkeypatch.setattr("library.library.STOP_TIMEOUT_S", 0.1)
-    async with asyncio.timeout(5), opened(tmp_path / "a.db", embedder=Stuck()) as library:
+    async with asyncio.timeout(5), opened(tmp_path / "a.db") as library:
         teller = Teller(library, "s")
         await teller.tell("one")
         assert teller.recorded is not None

@@ -48,7 +48,7 @@ async def test_a_question_about_something_never_said_finds_next_to_nothing(tmp_p
         teller = Teller(library, "s")
         await gardening(teller, 50)
         await teller.tell("My cat is called Tom")
-        await teller.indexed()
+        await teller.embedded()
         unrelated = await teller.ask("Which database migrations failed on the staging cluster?")
         assert all(hit.score < 0.1 for hit in unrelated.hits)
         assert (await teller.ask("What is my cat called?")).hits[0].score > 0.6
@@ -171,7 +171,7 @@ async def test_without_its_embedder_full_text_still_finds_and_says_so(tmp_path: 
         result = await teller.ask("launch code")
         assert [hit.event.text for hit in result.hits] == ["The launch code is kestrel"]
         assert result.degraded == ("embedder",)
-        assert (await library.status())["is_embedder_down"]
+        assert (await library.status())["embedding"]["problem"] == "gone"
 
 
 async def test_a_dead_branch_is_not_found_from_its_thread_nor_from_another(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ async def test_a_question_never_raises(tmp_path: Path, questions: list[str]) -> 
     async with opened(tmp_path / f"{chance}.db", embedder=HashingEmbedder()) as library:
         teller = Teller(library, "s")
         await teller.tell(*questions)
-        await teller.indexed()
+        await teller.embedded()
         for question in (*questions, "AND OR NOT (", '"', "a:b^2~ *", "\x00", "\ud800"[:0]):
             for _ in range(2):
                 assert (await teller.ask(question)).degraded == ()
@@ -279,7 +279,7 @@ async def test_equal_stores_give_equal_answers(tmp_path: Path) -> None:
         async with opened(tmp_path / f"{name}.db", embedder=HashingEmbedder()) as library:
             teller = Teller(library, "s")
             await teller.tell(*(f"roses number {number % 7} compost" for number in range(60)))
-            await teller.indexed()
+            await teller.embedded()
             result = await teller.ask("roses number 3", limit=60)
             answers.append([(hit.event.seq, hit.score) for hit in result.hits])
     assert answers[0] == answers[1]

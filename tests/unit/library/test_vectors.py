@@ -8,7 +8,7 @@ import pytest
 
 from library.embedding.hashing import HashingEmbedder, hashed_row
 from library.errors import StoreUnavailable
-from library.records import Event, EventRows, IndexedEvent, Passage
+from library.records import Event, EventRows
 from library.store.contract import Store
 from library.vectors import vectors as module
 from library.vectors.vectors import Vectors, VectorsLoading
@@ -39,16 +39,12 @@ def event(seq: int, *, collection_id: int = 1) -> Event:
     )
 
 
-def indexed(seq: int, *, embedder: str = "hashing") -> IndexedEvent:
-    return IndexedEvent(seq, (Passage(seq, 0, 1, 0, 1),), (ROW,), embedder)
-
-
 async def test_events_indexed_after_the_first_search_are_taken_over(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
         teller = Teller(library, "s")
         for text in ("We deploy on Heroku", "The deployment moved to AWS"):
             await teller.tell(text)
-            await teller.indexed()
+            await teller.embedded()
             result = await teller.ask("deploy")
             assert {hit.event.text for hit in result.hits if "dense" in hit.signals} >= {text}
 
@@ -58,7 +54,7 @@ async def test_what_holds_no_word_of_the_question_is_found_by_its_vector(tmp_pat
         teller = Teller(library, "s")
         await teller.tell("The launch code is kestral")
         await teller.tell(*(f"Note {number} about roses and compost" for number in range(300)))
-        await teller.indexed()
+        await teller.embedded()
         hits = (await teller.ask("the kestrel", limit=20)).hits
         [hit] = [one for one in hits if one.event.text == "The launch code is kestral"]
         assert "lexical" not in hit.signals
@@ -72,7 +68,7 @@ async def test_a_vector_finds_no_dead_branch_and_nothing_of_another_thread(tmp_p
         await teller.tell("The launch code is kestral one")
         teller.told.pop()
         await teller.tell("The launch code is kestral two")
-        await teller.indexed()
+        await teller.embedded()
         assert (await teller.texts("kestrel"))[0] == "The launch code is kestral two"
         assert "The launch code is kestral one" not in await teller.texts("kestrel")
         found = await other.texts("kestrel", scope="project")
@@ -80,17 +76,6 @@ async def test_a_vector_finds_no_dead_branch_and_nothing_of_another_thread(tmp_p
             "The launch code is kestral two",
             "The launch code is kestral three",
         }
-
-
-async def test_rows_of_another_embedder_are_never_mixed_in(tmp_path: Path) -> None:
-    async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
-        teller = Teller(library, "s")
-        await teller.tell("We deploy on Heroku")
-        await teller.indexed()
-        vectors = Vectors(library.store, embedder="another", dim=256)
-        matrix = await vectors.of(1)
-        vectors.add(event(1), indexed(1))
-        assert len(matrix) == 0
 
 
 class Gate:
@@ -136,8 +121,8 @@ async def test_what_is_stored_while_a_collection_is_loaded_is_not_missed() -> No
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(vectors.of(1))
         await gate.asked.wait()
-        vectors.add(event(2), indexed(2))
-        vectors.add(event(3, collection_id=2), indexed(3))
+        vectors.add(event(2), ROW)
+        vectors.add(event(3, collection_id=2), ROW)
         gate.opened.set()
     assert len(loading.result()) == 2
 
@@ -191,7 +176,7 @@ async def test_a_search_without_its_vectors_goes_by_words_and_says_so(
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
         teller = Teller(library, "s")
         await teller.tell("The launch code is kestrel")
-        await teller.indexed()
+        await teller.embedded()
         monkeypatch.setattr(module, "LOAD_WAIT_S", 0.0)
         result = await teller.ask("launch code")
         assert [hit.event.text for hit in result.hits] == ["The launch code is kestrel"]

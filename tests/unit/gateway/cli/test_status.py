@@ -12,8 +12,17 @@ FOUND: dict[str, Any] = {
     "oldest_pending_at": "2026-01-05T09:00:00.123Z",
     "quarantined": [],
     "index": {"is_whole": True, "passages": 2_400, "size_bytes": 1_250_000},
-    "vectors_bytes": 0,
-    "is_embedder_down": False,
+    "embedding": {
+        "name": "hashing",
+        "identity": "hashing-256-v2/1",
+        "embedded_seq": 1_190,
+        "owed_count": 10,
+        "failed_count": 0,
+        "serving": "hashing-256-v2/1",
+        "replaces": None,
+        "problem": "",
+        "vectors_bytes": 0,
+    },
     "path_cache": {"hits": 1, "misses": 2},
 }
 
@@ -25,8 +34,9 @@ def test_a_status_is_told_in_words() -> None:
         ("to be indexed", "4 messages, the oldest since 2026-01-05 09:00:00"),
         ("set aside", "0 messages that failed repeatedly"),
         ("index", "2,400 passages, 1.2 MB"),
+        ("embedder", "hashing-256-v2/1"),
+        ("embedded", "up to number 1,190, 10 messages to go"),
         ("vectors", "none in memory"),
-        ("embedder", "in order"),
         ("writing", "in order"),
     ]
 
@@ -35,11 +45,29 @@ def test_what_is_not_in_order_is_told() -> None:
     broken = FOUND | {
         "write_problem": "the disk is full",
         "index": {"is_whole": False, "error": "not open"},
-        "is_embedder_down": True,
+        "embedding": FOUND["embedding"] | {"problem": "gone", "serving": None},
     }
     told = dict(rows(broken))
     assert told["writing"] == "the disk is full"
     assert told["index"] == "not open"
-    assert told["embedder"] == "down: recall is by words"
+    assert told["embedder"] == "recall is by words: gone"
     assert dict(rows(FOUND | {"index": {"is_whole": False}}))["index"].startswith("being built")
     assert len(rows({})) == len(told)
+
+
+def test_it_is_told_which_embedder_takes_over_from_which() -> None:
+    embedding = FOUND["embedding"] | {
+        "identity": "onnx:m:1/1",
+        "replaces": "hashing-256-v2/1",
+        "failed_count": 2,
+        "problem": "slow",
+    }
+    told = dict(rows(FOUND | {"embedding": embedding}))
+    assert told["embedder"] == "hashing-256-v2/1; held up: slow"
+    assert told["embedded"] == (
+        "up to number 1,190, 10 messages to go; onnx:m:1/1 takes over from hashing-256-v2/1 then; "
+        "2 that cannot be embedded"
+    )
+    waiting = embedding | {"problem": "", "serving": None}
+    assert "until all is embedded" in dict(rows(FOUND | {"embedding": waiting}))["embedder"]
+    assert dict(rows(FOUND | {"embedding": {"name": "none"}}))["embedder"].startswith("none")
