@@ -81,12 +81,16 @@ class _Starts:
         self._free = {question, len(units) - 1}
         """Sent anyway, and not charged to the window."""
         self._question = question
+        self._user_before: list[int | None] = [None]
+        """For each unit the last one of the user in front of it: an agent's may be far."""
+        for at, unit in enumerate(units):
+            self._user_before.append(at if unit.is_user else self._user_before[at])
 
     def head(self, start: int) -> int | None:
         """Return the user's unit that has to stand in front of a window starting here."""
         if self._question < 0 or start >= self._question or self._units[start].is_user:
             return None
-        return next((at for at in range(start - 1, -1, -1) if self._units[at].is_user), None)
+        return self._user_before[start]
 
     def may_start(self, start: int) -> bool:
         """Tell whether a window may start here: with a user's unit, its own or its head."""

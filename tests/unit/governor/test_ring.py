@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,3 +127,30 @@ def test_one_unit_alone_is_always_there(room: int) -> None:
     window, units, question = placed([(50, True)], room=room)
     assert kept(window, units, question) == [0]
     assert window.used_tokens == 0
+
+
+class Counted(list[Unit]):
+    """Units that count how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+def test_a_long_way_back_to_the_users_message_is_gone_once() -> None:
+    """An agent of 20,000 steps: 8 seconds for 40,000 messages when each start went it again."""
+    count = 20_000
+    units = Counted(Unit(at, at + 1, is_user=at in {0, count}) for at in range(count + 1))
+    window = place_window(
+        units,
+        lambda _: 1,
+        question=count,
+        room_tokens=500,
+        grown_tokens=500,
+        low_water=1.0,
+        anchor=None,
+    )
+    assert (window.head, window.used_tokens) == (0, 500)
+    assert units.looks < 2 * count
