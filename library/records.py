@@ -97,7 +97,7 @@ class RecordedTurn:
     new_count: int
     matched_by: MatchedBy
     has_forked: bool
-    """A branch was opened: an edit, a regeneration, or another conversation with this start."""
+    """A branch was opened: an edit, a regeneration, or a conversation that began alike."""
     prompt_state: bytes | None
     """What the governor left at the last turn of this thread; opaque here."""
     budget_tokens: int | None

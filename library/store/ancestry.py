@@ -48,3 +48,9 @@ def is_tip(connection: sqlite3.Connection, branch_id: int, position: int) -> boo
 def is_on(path: Path, branch_id: int, position: int) -> bool:
     """Tell whether a place lies on a path."""
     return any(segment.branch_id == branch_id and position <= segment.upto for segment in path)
+
+
+def has_user_behind(connection: sqlite3.Connection, path: Path, position: int) -> bool:
+    """Tell whether a user says something on the path behind a position."""
+    behind = spans(path, after=position, upto=path[-1].upto)
+    return any(connection.execute(SQL["has_user"], span).fetchone() for span in behind)

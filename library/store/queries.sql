@@ -100,6 +100,9 @@ SELECT seq FROM event WHERE branch_id = ? AND position > ? AND position <= ? ORD
 SELECT digest, role FROM event WHERE branch_id = ? AND position > ? AND position <= ?
 ORDER BY position DESC
 
+-- name: has_user
+SELECT 1 FROM event WHERE branch_id = ? AND position > ? AND position <= ? AND role = 'user' LIMIT 1
+
 -- name: tail_of_branch
 SELECT seq, branch_id, position, chain, digest, is_partial, thread_no FROM event
 WHERE branch_id = ? AND position <= ? ORDER BY position DESC LIMIT ?

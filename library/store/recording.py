@@ -15,7 +15,7 @@ from library.chain import chains
 from library.errors import EventConflict
 from library.masking import mask
 from library.records import IncomingTurn, MatchedBy, Path, RecordedTurn
-from library.store.ancestry import is_on, path_to, seqs_on
+from library.store.ancestry import has_user_behind, is_on, path_to, seqs_on
 from library.store.encoding import generated_seq, to_micros
 from library.store.matching import Match, Matcher, Node
 from library.store.statements import SQL
@@ -137,7 +137,22 @@ class _Recording:
         if match is None:
             return _Place(None, None, "new")
         thread = self._thread(SQL["thread_by_no"], (match.node.thread_no,))
+        assert thread is not None
+        if self._begins_anew(thread, match):
+            return _Place(None, None, "new")
         return _Place(thread, match, "overlap" if match.is_overlap else "content")
+
+    def _begins_anew(self, thread: _Thread, match: Match) -> bool:
+        """Tell whether this is another conversation with the first words of one that went on.
+
+        First words alone are a retry or a regeneration only until their user says more (CASES H1).
+        """
+        is_start = all(message.role != "assistant" for message in self._messages)
+        if not is_start or match.count < len(self._messages) or thread.head_branch is None:
+            return False
+        path = self._live_path(thread)
+        place = (match.node.branch_id, match.node.position)
+        return is_on(path, *place) and has_user_behind(self._connection, path, place[1])
 
     def _followed(self, place: _Place) -> _Place:
         """Return the place with its match taken on along what is stored behind it.
@@ -182,8 +197,7 @@ class _Recording:
 
         A text that only became another one (today's date in it) is no summary (CASES H2).
         """
-        assert thread.head_branch is not None and thread.head_position is not None
-        path = path_to(self._connection, thread.head_branch, thread.head_position)
+        path = self._live_path(thread)
         row = self._connection.execute(SQL["first_system_texts"], (path[0].branch_id,)).fetchone()
         before: list[str] = orjson.loads(row[0]) if row and row[0] else []
         now = self._system_texts()
@@ -199,8 +213,7 @@ class _Recording:
 
     def _behind_summary(self, thread: _Thread) -> Match:
         """Place the newest message after the live head, and all before it outside the path."""
-        assert thread.head_branch is not None and thread.head_position is not None
-        path = path_to(self._connection, thread.head_branch, thread.head_position)
+        path = self._live_path(thread)
         front_count = len(self._messages) - 1
         return Match(self._tail(path, 1)[0][0], front_count, front_count, is_overlap=True)
 
@@ -210,12 +223,11 @@ class _Recording:
         They follow the live head; but when the newest stored ones are the same and have no
         finished reply, this is a retry of them.
         """
-        assert thread.head_branch is not None and thread.head_position is not None
         count = len(self._messages)
         named = self._known_ids.get(self._messages[-1].event_id or "")
         if named is not None:
             return self._newest(thread, Match(named, count))
-        path = path_to(self._connection, thread.head_branch, thread.head_position)
+        path = self._live_path(thread)
         tail = self._tail(path, count + 1)
         head = tail[0][0]
         if tail[0][2]:  # A partial reply is no finished one.
@@ -243,6 +255,10 @@ class _Recording:
             (Node(seq, thread_no, branch, position, chain), digest, bool(is_partial))
             for seq, branch, position, chain, digest, is_partial, _ in rows
         ]
+
+    def _live_path(self, thread: _Thread) -> Path:
+        assert thread.head_branch is not None and thread.head_position is not None
+        return path_to(self._connection, thread.head_branch, thread.head_position)
 
     def _session_thread(self, session_id: str) -> _Thread | None:
         """Return the thread of a session; a thread found by content answers to its own id."""

@@ -1,7 +1,7 @@
 """Appending to a thread's tree of events.
 
 A message goes on its predecessor's branch when that one is the branch's last, else a branch is
-opened there: an edit, a regeneration, or another conversation with an equal start.
+opened there: an edit, a regeneration, or a conversation that began alike at the same time.
 """
 
 import sqlite3

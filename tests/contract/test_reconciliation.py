@@ -80,6 +80,29 @@ class TestByContent:
         assert await texts_on(store, again) == ["Hello", "Hi!", "one", "1", "on"]
         assert await live_texts(store, one.thread_no) == ["Hello", "Hi!", "one", "1", "on"]
 
+    async def test_a_conversation_that_begins_as_another_did_is_a_thread_of_its_own(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES H1 (headroom#1808), H5: a retry and a regeneration are none."""
+        hello: Said = ("user", "Hello")
+        one = await client.ask([hello], "Hi!")
+        again = await client.ask([hello], "Hi there!")
+        assert again.thread_id == one.thread_id, "regenerated"
+        first: list[Said] = [hello, ("assistant", "Hi there!"), ("user", "one")]
+        await client.ask(first, "1")
+        other = await client.ask([hello], "Hi there!")
+        assert other.thread_id != one.thread_id
+        assert (other.matched_by, other.new_count) == ("new", 1)
+        assert (await client.ask([hello], "Hi there!")).thread_id == other.thread_id, "a retry"
+        second: list[Said] = [hello, ("assistant", "Hi there!"), ("user", "two")]
+        assert (await client.ask(second, "2")).thread_id == other.thread_id
+        on = await client.record([*first, ("assistant", "1"), ("user", "on")])
+        assert (on.thread_id, on.has_forked) == (one.thread_id, False)
+        assert await live_texts(store, one.thread_no) == [*(text for _, text in first), "1", "on"]
+        assert await live_texts(store, other.thread_no) == [*(text for _, text in second), "2"]
+        rows = await store.threads(collection_id=None, limit=10)
+        assert {row["id"] for row in rows} == {one.thread_id, other.thread_id}
+
     async def test_conversations_that_differ_keep_apart_although_all_that_follows_is_equal(
         self, store: SqliteStore, client: Client
     ) -> None:

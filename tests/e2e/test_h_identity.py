@@ -39,6 +39,27 @@ def test_two_conversations_with_one_start_are_two_from_where_they_differ(
     assert "5521" not in texts(does_not.messages)
 
 
+def test_a_conversation_that_began_alike_is_recalled_from_the_project_and_an_edit_is_not(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES H1 (headroom#1808), H5: a live conversation is one, whatever its first words were."""
+    start = [user(f"{topic} hello")]
+    reply, _ = ask(start)
+    talk = [*start, assistant(reply.text), user(f"{topic} the plover lamp was 9941")]
+    edited_away, _ = ask(talk)
+    talk[-1] = user(f"{topic} the heron vault opens with 5521")
+    first, _ = ask(talk)
+    again, _ = ask(start)
+    assert first.thread_id == edited_away.thread_id != again.thread_id
+    gateway.wait_indexed()
+    talk = [*start, assistant(again.text), *small_talk(topic, turns=12)]
+    question = user("What opens the heron vault, and what was the plover lamp?")
+    second, seen = ask([*talk, question], budget=1_200, headers={"x-library-recall": "project"})
+    assert second.thread_id == again.thread_id
+    assert "5521" in texts(seen.messages)
+    assert "9941" not in texts(seen.messages)
+
+
 def test_two_equal_starts_with_their_own_sessions_share_nothing(ask: Ask, topic: str) -> None:
     """CASES H1 (headroom#1808)."""
     start = [user(f"{topic} hello")]
