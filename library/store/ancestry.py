@@ -50,7 +50,11 @@ def is_on(path: Path, branch_id: int, position: int) -> bool:
     return any(segment.branch_id == branch_id and position <= segment.upto for segment in path)
 
 
-def has_user_behind(connection: sqlite3.Connection, path: Path, position: int) -> bool:
-    """Tell whether a user says something on the path behind a position."""
+def has_user_behind(
+    connection: sqlite3.Connection, path: Path, branch_id: int, position: int
+) -> bool:
+    """Tell whether a place lies on a path on which a user says something behind it."""
+    if not is_on(path, branch_id, position):
+        return False
     behind = spans(path, after=position, upto=path[-1].upto)
     return any(connection.execute(SQL["has_user"], span).fetchone() for span in behind)

@@ -137,8 +137,7 @@ class _Recording:
         if match is None:
             return _Place(None, None, "new")
         thread = self._thread(SQL["thread_by_no"], (match.node.thread_no,))
-        assert thread is not None
-        if self._begins_anew(thread, match):
+        if thread is None or self._begins_anew(thread, match):
             return _Place(None, None, "new")
         return _Place(thread, match, "overlap" if match.is_overlap else "content")
 
@@ -150,9 +149,8 @@ class _Recording:
         is_start = all(message.role != "assistant" for message in self._messages)
         if not is_start or match.count < len(self._messages) or thread.head_branch is None:
             return False
-        path = self._live_path(thread)
-        place = (match.node.branch_id, match.node.position)
-        return is_on(path, *place) and has_user_behind(self._connection, path, place[1])
+        node, path = match.node, self._live_path(thread)
+        return has_user_behind(self._connection, path, node.branch_id, node.position)
 
     def _followed(self, place: _Place) -> _Place:
         """Return the place with its match taken on along what is stored behind it.
