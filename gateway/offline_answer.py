@@ -147,10 +147,8 @@ def _said(messages: Sequence[Mapping[str, Any]], question_at: int) -> Iterator[t
 
 
 def _records(blocks: str) -> list[tuple[str, str]]:
-    try:
-        return [(record.who.partition(" ")[0], record.text) for record in parsed_block(blocks)]
-    except (KeyError, ValueError):
-        return []  # Somebody else's text that only looks like ours.
+    # Who has a name is a person.
+    return [(one.who if one.who in WEIGHTS else "user", one.text) for one in parsed_block(blocks)]
 
 
 def _split(text: str) -> Iterator[str]:

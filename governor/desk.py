@@ -1,15 +1,29 @@
 """The reading desk: which of the records found are laid out, and how they read. Pure."""
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from governor.layout import CHARS_A_TOKEN_MAX
-from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from governor.rendering import (
+    DESK_TAG,
+    HERE,
+    RUN_GAP,
+    Record,
+    day_of,
+    framed,
+    heading,
+    rendered_block,
+    rendered_record,
+    speaker,
+)
 from governor.state import DeskEntry
 from library.records import Event, Hit
 
-FRAME = rendered_block(DESK_TAG, ["x"])
+FRAME = framed(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
 
 
@@ -32,9 +46,10 @@ class Desk:
 
     def block(self, thread_no: int) -> str:
         """Return the block of text: conversations one after the other, each in time order."""
-        return rendered_block(
-            DESK_TAG, [rendered(one, thread_no) for one in _in_reading_order(self.laid)]
-        )
+        records = [
+            record_of(one.event, one.entry, thread_no) for one in _in_reading_order(self.laid)
+        ]
+        return rendered_block(DESK_TAG, records)
 
     def without_last(self) -> "Desk":
         """Return the desk without its lowest-ranked entry."""
@@ -60,6 +75,7 @@ def lay_out(
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
     left = room_tokens - count(FRAME)
+    headings = _Headings(count)
     chosen: dict[tuple[int, int], Laid] = {}
     for hit in hits:
         laid = _laid(hit)
@@ -68,11 +84,42 @@ def lay_out(
             continue
         if laid.entry.stop - laid.entry.start > left * CHARS_A_TOKEN_MAX:
             continue  # It cannot fit, which a look is enough to know.
-        cost = count(rendered(laid, thread_no)) + 1  # The line break between two records.
-        if cost <= left:  # Else a smaller one behind it still gets its chance.
-            chosen[key] = replace(laid, tokens=cost)
-            left -= cost
+        record = record_of(laid.event, laid.entry, thread_no)
+        cost = count(rendered_record(record)) + 1  # The line break between two records.
+        more = headings.added_tokens(record)
+        if cost + more <= left:  # Else a smaller one behind it still gets its chance.
+            chosen[key] = replace(laid, tokens=cost + more)
+            headings.add(record)
+            left -= cost + more
     return Desk(_merged(list(chosen.values())))
+
+
+class _Headings:
+    """What the headings of a growing desk cost."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._times: dict[tuple[str, str], list[datetime]] = {}
+        self._tokens: dict[tuple[str, bool], int] = {}
+
+    def add(self, record: Record) -> None:
+        insort(self._times.setdefault(day_of(record), []), record.at)
+
+    def added_tokens(self, record: Record) -> int:
+        """Return what the headings cost more with this record."""
+        times = self._times.get(day_of(record), [])
+        together = list(times)
+        insort(together, record.at)
+        return self._cost(record, together) - self._cost(record, times)
+
+    def _cost(self, record: Record, times: Sequence[datetime]) -> int:
+        if not times:
+            return 0
+        runs = 1 + sum(after - before > RUN_GAP for before, after in pairwise(times))
+        key = (record.thread, runs > 1)
+        if key not in self._tokens:
+            self._tokens[key] = self._count(heading(record, has_time=runs > 1)) + 1
+        return runs * self._tokens[key]
 
 
 def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Desk | None:
@@ -86,20 +133,14 @@ def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Des
     return Desk(tuple(laid))
 
 
-def rendered(laid: Laid, thread_no: int) -> str:
-    """Return one entry's lines."""
-    event, entry = laid.event, laid.entry
-    return rendered_record(record_of(event, entry, thread_no))
-
-
 def record_of(event: Event, entry: DeskEntry | None, thread_no: int) -> Record:
     """Return an event, or the part of it that `entry` names, as a record to lay out."""
     is_here = event.thread_no == thread_no
     return Record(
         id=event.id,
         at=event.occurred_at,
-        who=f"{event.role} {event.name}" if event.name else event.role,
-        thread="this" if is_here else event.session_id or event.thread_id,
+        who=speaker(event.role, event.name),
+        thread=HERE if is_here else event.session_id or event.thread_id,
         text=event.text if entry is None else event.text[entry.start : entry.stop],
         part="" if entry is None else entry.part,
     )

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from governor.budget import Rooms, rooms
-from governor.desk import Desk, laid_again, lay_out, record_of
+from governor.desk import Desk, laid_again, lay_out
 from governor.focus import focuses, in_turn
 from governor.layout import Layout, Prompt
-from governor.packing import Candidate, pack
 from governor.recording import Placed
-from governor.rendering import PINNED_TAG, rendered_block, rendered_record
+from governor.pins import fitting, pinned_block
 from governor.ring import Window, place_window
 from governor.state import PromptState
 from governor.turn import Policy
@@ -24,13 +23,9 @@ from library.library import Library
 from library.records import Event, RecordedTurn, SearchQuery
 from library.store.encoding import event_id
 
-HITS_MIN, HITS_MAX = 20, 120
-RECORD_TOKENS = 40
+HITS_MIN, HITS_MAX = 20, 240
+RECORD_TOKENS = 20
 """A record with its header is seldom shorter, so that a desk can use no more hits than fit so."""
-
-
-PINNED_FRAME = rendered_block(PINNED_TAG, ["x"])
-"""An almost empty block, to price the frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ class Paging:
         left = self.layout.left_tokens(self.budget_tokens, record_id=self._record_id)
         left -= self.layout.hold_system_text(min(self.policy.protected_tokens, left))
         pinned, left_out = await self._pinned(left)
-        block = self._pinned_block(pinned)
+        block = pinned_block(pinned, self.thread_no)
         shared = rooms(self.policy, left_tokens=max(left - self._count(block), 0))
         window, desk, degraded = await self._window_and_desk(shared, pinned)
         units = self._kept(window)
@@ -130,22 +125,8 @@ class Paging:
         if not wanted:
             return [], []
         events = await self._events(wanted)
-        room = min(self.policy.protected_tokens, left_tokens) - self._count(PINNED_FRAME)
-        candidates = [
-            Candidate(str(event.seq), self._count(self._pinned_record(event)) + 1)
-            for event in events
-        ]
-        kept = {candidate.key for candidate in pack(candidates, budget_tokens=room)}
-        return (
-            [event for event in events if str(event.seq) in kept],
-            [event for event in events if str(event.seq) not in kept],
-        )
-
-    def _pinned_record(self, event: Event) -> str:
-        return rendered_record(record_of(event, None, self.thread_no))
-
-    def _pinned_block(self, events: Sequence[Event]) -> str:
-        return rendered_block(PINNED_TAG, [self._pinned_record(event) for event in events])
+        room = min(self.policy.protected_tokens, left_tokens)
+        return fitting(events, count=self._count, room_tokens=room, thread_no=self.thread_no)
 
     # -- window and desk -----------------------------------------------------------------------
     async def _window_and_desk(
@@ -360,7 +341,7 @@ class Paging:
         kept = list(pinned)
         while True:
             prompt = self.layout.compose(
-                window, pinned=self._pinned_block(kept), desk=desk.block(self.thread_no)
+                window, pinned=pinned_block(kept, self.thread_no), desk=desk.block(self.thread_no)
             )
             if prompt.tokens <= self.budget_tokens:
                 return prompt, desk, kept
@@ -380,7 +361,7 @@ class Paging:
         question = self.layout.transcript.question
         loop = sum(self.layout.unit_tokens(index) for index in units if index > question >= 0)
         desk_tokens = self._desk_tokens(desk)
-        pinned_tokens = self._count(self._pinned_block(pinned)) if pinned else 0
+        pinned_tokens = self._count(pinned_block(pinned, self.thread_no)) if pinned else 0
         parts = {
             "system": required["system"],
             "schemas": required["schemas"],

@@ -73,11 +73,10 @@ async def test_a_named_focus_is_what_the_desk_is_laid_out_for(library: Library) 
     assert "Note 3:" not in desk_of(await prepared(library, policy, focus=None))
 
 
-async def test_a_desk_that_asks_for_all_the_room_leaves_no_recent_window(library: Library) -> None:
+async def test_a_desk_that_asks_for_all_the_room_leaves_the_window_crumbs(library: Library) -> None:
     policy = Policy(budget_tokens=600, asked_desk_tokens=600)
     turn = await prepared(library, policy, focus="boathouse number walnut tree colour")
     assert turn.plan is not None
-    assert turn.report.parts["window"] == 0
-    assert [one.message.text for one in turn.plan] == ["And now?"]
+    assert turn.report.parts["window"] < 60
     assert turn.report.parts["desk"] > 500
     assert turn.report.prompt_tokens <= 600

@@ -17,7 +17,7 @@ from gateway.bench.results import Finished
 from gateway.bench.run import Options, OverBudget, Steps, chosen, run
 from gateway.bench.scoring import summary
 from governor.counting import Counters
-from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from governor.rendering import DESK_TAG, Record, rendered_block
 from library.embedding.hashing import HashingEmbedder
 from library.ranking import PRESETS
 
@@ -196,7 +196,7 @@ async def test_a_method_that_takes_more_than_it_may_is_found_out(tmp_path: Path)
             yield self
 
         async def lay(self, question: str, budget_tokens: int) -> Desk:
-            return Desk(rendered_block(DESK_TAG, [rendered_record(record)]), 1.0)
+            return Desk(rendered_block(DESK_TAG, [record]), 1.0)
 
     options = Options(cache=tmp_path, budgets=(100,))
     with pytest.raises(OverBudget, match="greedy laid"):

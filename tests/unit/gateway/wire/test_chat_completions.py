@@ -13,11 +13,11 @@ from gateway.wire.chat_completions import (
     planned_raw,
 )
 from governor.errors import MalformedTranscript
-from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from governor.rendering import DESK_TAG, Record, rendered_block
 from governor.turn import PlannedMessage
 from tests.unit.governor.test_rendering import AT
 
-DESK = rendered_block(DESK_TAG, [rendered_record(Record("e1", AT, "user", "this", "A fact."))])
+DESK = rendered_block(DESK_TAG, [Record("e1", AT, "user", "this", "A fact.")])
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
@@ -242,7 +242,7 @@ def test_a_message_that_is_nested_too_deeply_to_be_written_is_the_clients_mistak
 
 def test_a_tool_call_or_result_that_had_no_words_but_ours_stays_without_them() -> None:
     """CASES A8: stripping never parts a call from its result."""
-    block = rendered_block(DESK_TAG, ["a record"])
+    block = rendered_block(DESK_TAG, [Record("e1", AT, "user", "this", "a record")])
     asked = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
     request = decode(
