@@ -75,7 +75,7 @@ def lay_out(
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
     left = room_tokens - count(FRAME)
-    headings = _Headings(count)
+    headings = Headings(count)
     chosen: dict[tuple[int, int], Laid] = {}
     for hit in hits:
         laid = _laid(hit)
@@ -94,7 +94,7 @@ def lay_out(
     return Desk(_merged(list(chosen.values())))
 
 
-class _Headings:
+class Headings:
     """What the headings of a growing desk cost."""
 
     def __init__(self, count: Callable[[str], int]) -> None:

@@ -13,8 +13,8 @@ from governor.budget import Rooms, rooms
 from governor.desk import Desk, laid_again, lay_out
 from governor.focus import focuses, in_turn
 from governor.layout import Layout, Prompt
-from governor.recording import Placed
 from governor.pins import fitting, pinned_block
+from governor.recording import Placed
 from governor.ring import Window, place_window
 from governor.state import PromptState
 from governor.turn import Policy

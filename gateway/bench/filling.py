@@ -1,21 +1,22 @@
 """A desk filled by a given order, for what the library is compared with.
 
-Every method is charged alike: for the frame, and for the header of every record. A piece that does
-not fit is skipped, and the next one gets its chance; neighbouring pieces of one message become one
-record, whole if all of them are there.
+Every method is charged alike: for the frame, the headings, and the opening of every record. A
+piece that does not fit is skipped, and the next one gets its chance; neighbouring pieces of one
+message become one record, whole if all of them are there.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gateway.bench.conversations import Conversation
-from governor.rendering import DESK_TAG, Record, rendered_block, rendered_record
+from governor.desk import FRAME, Headings
+from governor.rendering import DESK_TAG, HERE, Record, rendered_block, rendered_record, speaker
 from governor.state import DeskEntry
 from governor.turn import Counter
 from library.passages import passages_of
 
-LEAST_RECORD_TOKENS = 20
-"""A header alone costs more, so that a desk with less left is full."""
+LEAST_RECORD_TOKENS = 6
+"""The opening of a record alone costs as much, so that a desk with less left is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Shelf:
         self._event_ids = event_ids
         self._counter = counter
         self._costs: dict[Piece, int] = {}
-        self._frame_tokens = counter.count(rendered_block(DESK_TAG, ["x"]))
+        self._frame_tokens = counter.count(FRAME)
 
     def whole(self, at: int) -> Piece | None:
         """Return a message as one piece; None for one without words."""
@@ -65,10 +66,13 @@ class Shelf:
         """
         left = budget_tokens - self._frame_tokens
         taken: list[Piece] = []
+        headings = Headings(self._counter.count)
         for piece in order:
-            cost = self._cost(piece)
+            record = self._record(piece)
+            cost = self._cost(piece, record) + headings.added_tokens(record)
             if cost <= left:
                 taken.append(piece)
+                headings.add(record)
                 left -= cost
             elif is_run:
                 break
@@ -79,28 +83,26 @@ class Shelf:
             taken.pop()
         return self._block(taken)
 
-    def _cost(self, piece: Piece) -> int:
+    def _cost(self, piece: Piece, record: Record) -> int:
         cost = self._costs.get(piece)
         if cost is None:
-            cost = self._costs[piece] = self._counter.count(self._rendered(piece)) + 1
+            cost = self._costs[piece] = self._counter.count(rendered_record(record)) + 1
         return cost
 
     def _block(self, taken: Sequence[Piece]) -> str:
-        return rendered_block(DESK_TAG, [self._rendered(piece) for piece in _merged(taken)])
+        return rendered_block(DESK_TAG, [self._record(piece) for piece in _merged(taken)])
 
-    def _rendered(self, piece: Piece) -> str:
+    def _record(self, piece: Piece) -> Record:
         said = self._messages[piece.at]
         count = len(self.passages[piece.at])
         entry = DeskEntry(piece.at, piece.first, piece.last, count, piece.start, piece.stop)
-        return rendered_record(
-            Record(
-                id=self._event_ids[piece.at],
-                at=said.at,
-                who=f"{said.role} {said.name}" if said.name else said.role,
-                thread="this",
-                text=said.text[piece.start : piece.stop],
-                part=entry.part,
-            )
+        return Record(
+            id=self._event_ids[piece.at],
+            at=said.at,
+            who=speaker(said.role, said.name),
+            thread=HERE,
+            text=said.text[piece.start : piece.stop],
+            part=entry.part,
         )
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from gateway.bench.conversations import Conversation, Said
 from gateway.bench.filling import LEAST_RECORD_TOKENS, Piece, Shelf
 from governor.counting import Counters
-from governor.rendering import DESK_TAG, parsed_block, rendered_block
+from governor.desk import FRAME
+from governor.rendering import parsed_block
 
 COUNTER = Counters().counter_for("gpt-4o")
 AT = datetime(2025, 1, 1, tzinfo=UTC)
@@ -60,6 +61,6 @@ def test_what_does_not_fit_is_skipped_but_ends_a_run() -> None:
 
 
 def test_no_record_is_shorter_than_what_ends_the_search_for_one() -> None:
-    frame = COUNTER.count(rendered_block(DESK_TAG, ["x"]))
+    frame = COUNTER.count(FRAME)
     shortest = min(COUNTER.count(SHELF.filled([piece], 5_000)) for piece in PIECES)
     assert shortest - frame > LEAST_RECORD_TOKENS
