@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from library.embedding.opening import EmbedderOptions, given
+from library.embedding.names import ONNX
+from library.embedding.opening import EmbedderOptions
 from library.embedding.protocol import Embedder
 from library.library import Library
 from library.records import IncomingMessage, IncomingTurn, RecordedTurn, SearchQuery, SearchResult
@@ -42,19 +43,22 @@ LIMIT = 48
 
 @asynccontextmanager
 async def _opened(db: Path, embedder: Embedder) -> AsyncIterator[Library]:
+    async def open_embedder(_: str) -> Embedder:
+        return embedder
+
     store = await SqliteStore.open(db)
     folder = db.with_name(f"{db.name}.index")
-    name, open_embedder = given(embedder)
-    library = Library(store, index_folder=folder, embedder=name, open_embedder=open_embedder)
+    library = Library(store, index_folder=folder, embedder=ONNX, open_embedder=open_embedder)
     await library.start()
     try:
+        assert await library.wait_embedded(WAIT_S)
         yield library
     finally:
         await library.close()
 
 
 async def _real(threads: int = 1) -> Embedder:
-    return await EmbedderOptions(threads=threads).open("onnx")
+    return await EmbedderOptions(threads=threads).open(ONNX)
 
 
 async def base(material: Material, *, rows: str) -> dict[str, Any]:
