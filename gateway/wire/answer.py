@@ -15,6 +15,8 @@ from gateway.wire.sse import SseReader
 EVENT_BYTES_MAX = 8 * 2**20
 """One event is rarely more than some kilobytes; a generated image or sound may come in one."""
 EVENT_STREAM = b"text/event-stream"
+REDIRECT_STATUS = 300
+REDIRECTED = "the upstream answers {status}: name the address that it redirects to"
 NO_STREAM = "the upstream's answer has no event of a stream in it"
 
 
@@ -102,13 +104,22 @@ class StreamedAnswer:
 class WholeAnswer:
     """An answer in one piece, success or error."""
 
-    __slots__ = ("_limit_bytes", "_pieces", "_read", "_size_bytes", "body", "ready", "status")
+    __slots__ = (
+        "_limit_bytes",
+        "_pieces",
+        "_read",
+        "_size_bytes",
+        "body",
+        "lack",
+        "ready",
+        "status",
+    )
 
     is_terminal = False
     is_event_open = False
-    lack = NOT_JSON
 
     def __init__(self, *, status: int, limit_bytes: int) -> None:
+        self.lack = NOT_JSON if status < REDIRECT_STATUS else REDIRECTED.format(status=status)
         self._limit_bytes = limit_bytes
         self._pieces: list[bytes] = []
         self._size_bytes = 0
@@ -144,7 +155,8 @@ class WholeAnswer:
             return Ending.CUT if is_cut else Ending.COMPLETE
         body = b"".join(self._pieces)
         self._read = read_body(body, limit_bytes=self._limit_bytes)
-        if self.status < OVERFLOW_STATUS and self._read.error == NOT_JSON:
+        is_redirect = REDIRECT_STATUS <= self.status < OVERFLOW_STATUS
+        if is_redirect or (self._read.error == NOT_JSON and self.status < OVERFLOW_STATUS):
             return Ending.CUT
         if self.status < OVERFLOW_STATUS and not self._read.error:
             self.body = body
@@ -189,6 +201,6 @@ def answer_of(
     is_stream = content_type.startswith(EVENT_STREAM) or (
         is_stream_asked and b"json" not in content_type and b"html" not in content_type
     )
-    if is_stream and status < OVERFLOW_STATUS:
+    if is_stream and status < REDIRECT_STATUS:
         return StreamedAnswer(limit_bytes=limit_bytes)
     return WholeAnswer(status=status, limit_bytes=limit_bytes)

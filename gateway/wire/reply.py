@@ -14,6 +14,8 @@ from typing import Any
 
 from gateway.wire.lenient import DEEP, dumped, loaded, mended
 
+CHOICES_MAX = 128
+"""The largest `n` that OpenAI takes; each choice that an upstream begins costs a kilobyte."""
 NOT_JSON = "the upstream's answer is not a JSON object"
 TRUNCATED = "[The rest of this reply was not stored: it is longer than {limit_bytes} bytes.]"
 
@@ -103,6 +105,8 @@ class ChunkReader:
             if not isinstance(index, int):
                 continue
             kept = self._choices.get(index)
+            if kept is None and len(self._choices) >= CHOICES_MAX:
+                continue
             if kept is None:
                 kept = self._choices[index] = _Choice()
             if isinstance(choice.get("finish_reason"), str):

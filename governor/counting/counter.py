@@ -16,6 +16,9 @@ from governor.counting.sources import Asked, Source
 from governor.message import Message
 from governor.rendering import SEPARATOR
 
+PRICES_MAX = 8
+"""Prices kept in a message, one a model: clients re-send messages, and name models as they like."""
+
 
 class MessageCounter:
     """Counts for one model; implements `governor.turn.Counter`.
@@ -65,6 +68,8 @@ class MessageCounter:
         if found is None:
             found = self._priced(message, message.counted)
             if not self.degraded:  # Else it is a bound that holds until the upstream counts again.
+                if len(message.prices) >= PRICES_MAX:
+                    message.prices.clear()
                 message.prices[self.identity] = found
         return found
 

@@ -140,13 +140,12 @@ class Counters:
         if tokenizer == "upstream":
             if upstream_count is None:
                 raise UnknownTokenizer(tokenizer, "this upstream does not count tokens")
-            return self._asked_of(f"upstream:{upstream}:{bare}", upstream_count), 1.0
+            return self._asked_of(f"upstream:{upstream}", upstream_count), 1.0
         return self._file(tokenizer), 1.0
 
     def _asked_of(self, identity: str, upstream_count: UpstreamCount) -> Asked:
+        # One for an upstream, whatever its models are called: `/tokenize` is told no model.
         if identity not in self._asked:
-            if len(self._asked) >= MODELS_MAX:
-                raise UnknownTokenizer("upstream", "too many models of this upstream are in use")
             self._asked[identity] = Asked(identity, upstream_count, self.cache)
         return self._asked[identity]
 

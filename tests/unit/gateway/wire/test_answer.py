@@ -109,3 +109,12 @@ def test_the_head_tells_what_kind_of_answer_begins(
 ) -> None:
     answer = answer_of(status, headers, is_stream_asked=is_stream_asked, limit_bytes=LIMIT)
     assert isinstance(answer, kind)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>moved</html>", b'{"moved": true}'])
+def test_a_redirect_is_no_answer_and_says_so(body: bytes) -> None:
+    """It is not followed, since the request carries a key."""
+    answer = answer_of(307, JSON, is_stream_asked=True, limit_bytes=LIMIT)
+    answer.take(body)
+    assert answer.end(is_cut=False) is Ending.CUT
+    assert "307" in answer.lack

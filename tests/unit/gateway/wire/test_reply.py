@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, strategies
 
-from gateway.wire.reply import ChunkReader, ReadReply, error_text, read_body
+from gateway.wire.reply import CHOICES_MAX, ChunkReader, ReadReply, error_text, read_body
 
 LIMIT = 1_000_000
 KEYS = (
@@ -210,3 +210,9 @@ def test_what_is_nested_too_deeply_to_be_written_raises_nothing() -> None:
     assert read.usage is None
     assert read.error
     assert read.messages[0]["tool_calls"][0]["function"]["name"] == "f"
+
+
+def test_an_upstream_that_begins_choices_without_end_fills_no_memory() -> None:
+    """DESIGN 1.13."""
+    read = stream(*(delta(index=index, content="x") for index in range(10 * CHOICES_MAX)))
+    assert len(read.messages) == CHOICES_MAX

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from governor.counting import Counters, MessageCounter
+from governor.counting.counter import PRICES_MAX
 from governor.message import Image, Message, Opaque, Role
 from governor.rendering import SEPARATOR
 from tests.unit.governor.counting.texts import count_of
@@ -113,3 +114,12 @@ def test_a_message_of_a_megabyte_is_counted_once_and_then_looked_up(
     misses = COUNTERS.cache.misses
     assert counter.message(said("user", text[:9] + text[9:])) == first > 200_000
     assert COUNTERS.cache.misses == misses
+
+
+def test_a_message_keeps_few_prices_whatever_models_it_is_counted_for() -> None:
+    """DESIGN 1.13: messages stay in memory, and clients name models as they like."""
+    message = said("user", "a few words")
+    for number in range(10 * PRICES_MAX):
+        counter = COUNTERS.counter_for(f"made-up-{number}")
+        assert counter.message(message) == counter.message(message)
+    assert len(message.prices) <= PRICES_MAX

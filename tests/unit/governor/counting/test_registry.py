@@ -116,6 +116,16 @@ def test_clients_that_make_up_model_names_do_not_fill_the_memory() -> None:
     assert counters.calibrations().count("model") <= MODELS_MAX
 
 
+def test_made_up_names_at_an_upstream_that_counts_keep_nobody_out() -> None:
+    """DESIGN 1.13: a limit that one caller can use up for all others is none."""
+    counters = Counters()
+    for number in range(MODELS_MAX + 50):
+        counter = counters.counter_for(
+            f"made-up-{number}", tokenizer="upstream", upstream="local", upstream_count=no_count
+        )
+    assert counter.is_exact
+
+
 def test_openais_tables_are_loaded_ahead_only_where_its_models_are_expected() -> None:
     """Issue 2, Speed: a local model of another kind does without their 60 MB."""
     local = Counters()
