@@ -70,6 +70,8 @@ class MalformedRequest(Exception):
         self.param = param
 
 
+MESSAGES_MAX = 100_000
+"""Some times the longest agent sessions; so many new ones take 16 s to store (2 cores)."""
 WRITABLE_DEPTH = 250
 """orjson reads 1,024 levels and writes 254; what the gateway may have to write is held to that."""
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -102,8 +104,9 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
         raise MalformedRequest(f"the body is not valid JSON: {error}") from error
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
-    if not items:
-        raise MalformedRequest("'messages' must be a non-empty list", param="messages")
+    if not 0 < len(items) <= MESSAGES_MAX:
+        wanted = f"a list of 1 to {MESSAGES_MAX} messages"
+        raise MalformedRequest(f"'messages' must be {wanted}", param="messages")
     model = fields.get("model")
     if not isinstance(model, str):
         raise MalformedRequest("'model' must be a string", param="model")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire.chat_completions import (
+    MESSAGES_MAX,
     MalformedRequest,
     decode,
     encode,
@@ -290,3 +291,14 @@ def test_half_a_character_never_keeps_a_thread_from_going_on(written: str, read:
     data = body({"role": "user", "content": "WORDS"}).replace(b"WORDS", written.encode())
     [message] = decode(data).messages
     assert message.text == read
+
+
+def test_more_messages_than_can_be_stored_in_good_time_are_refused() -> None:
+    """DESIGN 1.13: two million of the shortest fit the limit of a body."""
+    data = body({"role": "user", "content": "a"})
+    one = data[data.index(b"[") + 1 : data.index(b"]")]
+    too_many = data.replace(one, b",".join([one] * (MESSAGES_MAX + 1)))
+    with pytest.raises(MalformedRequest) as caught:
+        decode(too_many)
+    assert caught.value.param == "messages"
+    assert str(MESSAGES_MAX) in str(caught.value)
