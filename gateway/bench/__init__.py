@@ -10,6 +10,8 @@ should lie there. No language model takes part.
     methods.py        what lays out a desk: the library, and what it is compared with
     baselines.py      those of this machine: a window, full text, vectors
     fts5.py           SQLite's full-text search
+    peers.py          somebody else's memory, in an environment of its own
+    peer_worker.py    what runs there
     filling.py        a desk filled by a given order, charged like the library's
     scoring.py        the metric
     results.py        what was answered, kept so that a stopped run goes on

@@ -18,6 +18,7 @@ from gateway.bench.baselines import baselines
 from gateway.bench.conversations import DataSet, MalformedData, files_in, read
 from gateway.bench.methods import Method, TheLibrary
 from gateway.bench.missing import explanations, lines
+from gateway.bench.peers import PACKAGES, Peer, PeerFailed, PeerMissing, PeerNeedsEmbedder
 from gateway.bench.progress import progress
 from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.replay import ReplayFailed
@@ -62,6 +63,7 @@ class Wanted:
     ablate: tuple[str, ...]
     embedder: str
     has_baselines: bool
+    peers: tuple[str, ...]
     misses: Path | None
     explain: tuple[str, ...]
 
@@ -137,6 +139,13 @@ def bench() -> None:
     "--baselines", "has_baselines", is_flag=True, help="Measure what it is compared with, too."
 )
 @click.option(
+    "--peer",
+    "peers",
+    multiple=True,
+    type=click.Choice(sorted(PACKAGES)),
+    help="Measure somebody else's memory, too, if it is installed beside this one; repeatable.",
+)
+@click.option(
     "--misses",
     type=click.Path(path_type=Path),
     help="Write here, a JSON line a question, where what is not on the desk stands, and why.",
@@ -190,9 +199,9 @@ def recall(
         sets = [read(path) for path in files_in(places)]
         with progress() as steps:
             found = asyncio.run(_measured(sets, what, options, steps))
-    except (OSError, MalformedData, NothingUnrelated) as error:
+    except (OSError, MalformedData, NothingUnrelated, PeerMissing, PeerNeedsEmbedder) as error:
         raise Mistake(str(error)) from error
-    except (ReplayFailed, EmbedderUnavailable) as error:
+    except (ReplayFailed, EmbedderUnavailable, PeerFailed) as error:
         raise Problem(str(error)) from error
     results = report(sets, found, command=_command(), settings=_settings(what, options))
     if json_path is not None:
@@ -220,6 +229,9 @@ async def _measured(
     methods: list[Method] = [library]
     if wanted.has_baselines:
         methods += baselines(embedder, counters)
+    for name in wanted.peers:
+        folder = options.cache / "peers" / name
+        methods.append(Peer(name, folder=folder, embedder=embedder, counters=counters))
     found = await run(
         sets, methods, options=options, embedder=embedder, counters=counters, steps=steps
     )

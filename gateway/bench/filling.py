@@ -50,7 +50,7 @@ class Shelf:
         self._event_ids = event_ids
         self._counter = counter
         self._costs: dict[Piece, int] = {}
-        self._frame_tokens = counter.count(FRAME)
+        self.frame_tokens = counter.count(FRAME)
 
     def whole(self, at: int) -> Piece | None:
         """Return a message as one piece; None for one without words."""
@@ -64,12 +64,12 @@ class Shelf:
 
         It counts at most `budget_tokens` in front of a question.
         """
-        left = budget_tokens - self._frame_tokens
+        left = budget_tokens - self.frame_tokens
         taken: list[Piece] = []
         headings = Headings(self._counter.count)
         for piece in order:
             record = self._record(piece)
-            cost = self._cost(piece, record) + headings.added_tokens(record)
+            cost = self.cost_tokens(piece) + headings.added_tokens(record)
             if cost <= left:
                 taken.append(piece)
                 headings.add(record)
@@ -83,10 +83,17 @@ class Shelf:
             taken.pop()
         return self._block(taken)
 
-    def _cost(self, piece: Piece, record: Record) -> int:
+    def tokens(self, pieces: Iterable[Piece]) -> int:
+        """Return what a desk of all these costs, with its frame and headings."""
+        block = self._block(list(pieces))
+        return self._counter.count(block) if block else 0
+
+    def cost_tokens(self, piece: Piece) -> int:
+        """Return what one record costs beside frame and headings."""
         cost = self._costs.get(piece)
         if cost is None:
-            cost = self._costs[piece] = self._counter.count(rendered_record(record)) + 1
+            record = rendered_record(self._record(piece))
+            cost = self._costs[piece] = self._counter.count(record) + 1
         return cost
 
     def _block(self, taken: Sequence[Piece]) -> str:
