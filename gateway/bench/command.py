@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from gateway.bench.run import BUDGETS, Half, Options, Steps, report, run
 from gateway.bench.scoring import is_hit
 from gateway.cli.options import Mistake, Problem
 from gateway.configuration import user_folder
+from gateway.settings import Settings
 from governor.counting import Counters
 from library.embedding.names import NONE, parsed
 from library.embedding.opening import EmbedderOptions
@@ -97,7 +97,7 @@ def bench() -> None:
     "--embedder",
     callback=_embedder_name,
     metavar="NAME",
-    default=NONE,
+    default=Settings().embedder,
     show_default=True,
     help="What makes vectors: a value of the setting `embedder`.",
 )
@@ -196,14 +196,16 @@ def recall(
     )
     what = Wanted(**wanted)
     try:
-        sets = [read(path) for path in files_in(places)]
+        files = files_in(places)
+        sets = [read(path) for path in files]
         with progress() as steps:
             found = asyncio.run(_measured(sets, what, options, steps))
     except (OSError, MalformedData, NothingUnrelated, PeerMissing, PeerNeedsEmbedder) as error:
         raise Mistake(str(error)) from error
     except (ReplayFailed, EmbedderUnavailable, PeerFailed) as error:
         raise Problem(str(error)) from error
-    results = report(sets, found, command=_command(), settings=_settings(what, options))
+    command = command_of(files, what, options)
+    results = report(sets, found, command=command, settings=_settings(what, options))
     if json_path is not None:
         json_path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     if markdown is not None:
@@ -271,8 +273,21 @@ def without(weights: Weights, signals: tuple[str, ...]) -> Weights:
     return replace(weights, **changes)
 
 
-def _command() -> str:
-    return shlex.join(["library-of-context", *sys.argv[1:]])
+def command_of(files: Sequence[Path], wanted: Wanted, options: Options) -> str:
+    """Return the command that measures this again, files by their names alone."""
+    words = ["library-of-context", "bench", "recall"]
+    for file in files:
+        words += ["--data", file.name]
+    words += ["--ranking", wanted.ranking, "--embedder", wanted.embedder]
+    for signal in wanted.ablate:
+        words += ["--ablate", signal]
+    words += ["--budgets", ",".join(map(str, options.budgets)), "--half", options.half]
+    words += ["--typos", f"{options.typos:g}"] if options.typos else []
+    words += ["--unrelated"] if options.is_unrelated else []
+    words += ["--baselines"] if wanted.has_baselines else []
+    for peer in wanted.peers:
+        words += ["--peer", peer]
+    return shlex.join(words)
 
 
 def _settings(wanted: Wanted, options: Options) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -48,6 +49,11 @@ FAREWELL = (
     {"role": "assistant", "content": "Bye."},
 )
 PLACEHOLDER = {"role": "user", "content": "?"}
+_scratch = partial(
+    TemporaryDirectory,
+    prefix="library-of-context-bench-",
+    ignore_cleanup_errors=True,  # tantivy may tidy up a moment longer than it says.
+)
 
 
 class ReplayFailed(Exception):
@@ -101,7 +107,7 @@ async def replayed(
     if manifest.exists():
         return msgspec.json.decode(manifest.read_bytes(), type=Replayed)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f"{folder.name}-", suffix=".part", dir=folder.parent) as place:
+    with _scratch(dir=folder.parent, suffix=".part") as place:
         made = Path(place)
         async with opened(made, embedder=embedder, weights=PRESETS["measured"]) as library:
             told = await _tell(library, conversation, embedder)
@@ -122,7 +128,7 @@ async def copied(
     folder: Path, replayed: Replayed, *, embedder: Embedder | None, weights: Weights
 ) -> AsyncIterator[Copy]:
     """Open a copy of a replayed library for the length of the block."""
-    with TemporaryDirectory(prefix="library-of-context-bench-") as place:
+    with _scratch() as place:
         shutil.copytree(folder, place, dirs_exist_ok=True)
         async with opened(Path(place), embedder=embedder, weights=weights) as library:
             yield Copy(replayed, library)

@@ -127,8 +127,9 @@ async def run(
                 where = _place(data, method, asked, options)
                 finished = None if options.is_fresh else kept(where)
                 if finished is None:
-                    steps.say(f"{data.name}: {talk.id}, {method.name}")
+                    steps.say(f"{data.name}: {talk.id} is told")
                     told = await replayed(talk, folder, embedder)
+                    steps.say(f"{data.name}: {talk.id}, {method.name}")
                     counter = counters.counter_for(MODEL)
                     async with method.opened(talk, told, folder) as asker:
                         session = _Session(asker, method.name, told, counter, options.budgets)

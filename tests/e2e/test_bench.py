@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 DATA = Path(__file__).parent.parent / "fixtures" / "evidence" / "bfcl_notetaker.jsonl"
+NO_MODEL = ("--embedder", "none")
 
 
 def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -22,13 +23,18 @@ def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 def test_the_command_reports_what_was_found_in_a_table_and_as_json(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    common = ("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "512,1024")
+    cache = tmp_path / "cache"
+    common = ("--data", str(DATA), "--cache", str(cache), "--budgets", "512,1024", *NO_MODEL)
     done = bench(*common, "--json", str(figures))
     assert done.returncode == 0, done.stderr
     assert "@512" in done.stdout
     assert f"sha256 {sha256(DATA.read_bytes()).hexdigest()[:16]}" in done.stdout
     results = json.loads(figures.read_text(encoding="utf-8"))
     assert results["tokenizer"] == "o200k_base"
+    assert results["command"] == (
+        "library-of-context bench recall --data bfcl_notetaker.jsonl --ranking measured "
+        "--embedder none --budgets 512,1024 --half all"
+    )
     at = results["methods"]["measured"]["bfcl_notetaker"]["categories"]["all"]["budgets"]["1024"]
     assert at["recall_whole"] >= 0.96
     ablated = bench(*common, "--ablate", "lexical", "--json", str(figures))
@@ -44,6 +50,7 @@ def test_misses_and_explanations_name_rank_and_signals(tmp_path: Path) -> None:
     done = bench(
         *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "100"),
         *("--misses", str(misses), "--markdown", str(table), "--baselines"),
+        *NO_MODEL,
     )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in misses.read_text(encoding="utf-8").splitlines()]
@@ -54,13 +61,13 @@ def test_misses_and_explanations_name_rank_and_signals(tmp_path: Path) -> None:
     name = rows[0]["question"]
     done = bench(
         *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "100"),
-        *("--explain", name),
+        *("--explain", name, *NO_MODEL),
     )
     assert done.stdout.startswith(f"{name} (notetaker): {rows[0]['text']}\nmissing at 100: ")
 
 
 def test_unrelated_questions_need_a_second_conversation(tmp_path: Path) -> None:
-    done = bench("--data", str(DATA), "--cache", str(tmp_path), "--unrelated")
+    done = bench("--data", str(DATA), "--cache", str(tmp_path), *NO_MODEL, "--unrelated")
     assert done.returncode == 2
     assert "unrelated questions need a second conversation" in done.stderr
 
