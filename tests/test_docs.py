@@ -113,7 +113,7 @@ def test_the_readme_calls_only_commands_and_options_that_exist() -> None:
             words.insert(0, "serve")
         if not words or words[0].startswith("-"):
             continue
-        name = " ".join(words[:2]) if words[0] == "keys" else words[0]
+        name = " ".join(words[:2]) if " ".join(words[:2]) in ALL_COMMANDS else words[0]
         assert name in ALL_COMMANDS, words
         options = {opt for p in ALL_COMMANDS[name].params for opt in (*p.opts, *p.secondary_opts)}
         used = {word.partition("=")[0] for word in words if word.startswith("--")}

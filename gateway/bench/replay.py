@@ -42,6 +42,8 @@ DATABASE = "library.db"
 MANIFEST = "replayed.json"
 INDEX_TIMEOUT_S = 3_600.0
 """For one conversation; a million words take a model on two cores a quarter of that."""
+QUESTION_TIMEOUT_S = 60.0
+"""A busy machine makes a question late, but its answer no other one."""
 LATER = timedelta(days=1)
 """Between the last message and the question."""
 FAREWELL = (
@@ -146,6 +148,7 @@ async def opened(
         index_folder=database.with_name(f"{DATABASE}.index"),
         embedder=name,
         open_embedder=open_embedder,
+        question_timeout_s=QUESTION_TIMEOUT_S,
         weights=weights,
     )
     await library.start()

@@ -48,22 +48,22 @@ def test_the_command_reports_what_was_found_in_a_table_and_as_json(tmp_path: Pat
 def test_misses_and_explanations_name_rank_and_signals(tmp_path: Path) -> None:
     misses, table = tmp_path / "misses.jsonl", tmp_path / "table.md"
     done = bench(
-        *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "100"),
+        *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "20"),
         *("--misses", str(misses), "--markdown", str(table), "--baselines"),
         *NO_MODEL,
     )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in misses.read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == 25, "a frame and a header leave next to nothing of 100 tokens"
-    assert rows[0]["missing"]["100"] == [rows[0]["evidence"][0]["id"]]
+    assert len(rows) == 25, "a frame takes more than 20 tokens"
+    assert rows[0]["missing"]["20"] == [rows[0]["evidence"][0]["id"]]
     assert rows[0]["evidence"][0]["rank"] >= 1
     assert "| window |" in table.read_text(encoding="utf-8")
     name = rows[0]["question"]
     done = bench(
-        *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "100"),
+        *("--data", str(DATA), "--cache", str(tmp_path / "cache"), "--budgets", "20"),
         *("--explain", name, *NO_MODEL),
     )
-    assert done.stdout.startswith(f"{name} (notetaker): {rows[0]['text']}\nmissing at 100: ")
+    assert done.stdout.startswith(f"{name} (notetaker): {rows[0]['text']}\nmissing at 20: ")
 
 
 def test_unrelated_questions_need_a_second_conversation(tmp_path: Path) -> None:

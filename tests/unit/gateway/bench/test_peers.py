@@ -60,7 +60,8 @@ class ContextManager:
         asked, *rows = self.embedder.embed([query, *self.texts])
         likeness = [sum(a * b for a, b in zip(asked, row)) for row in rows]
         best = max(range(len(rows)), key=likeness.__getitem__)
-        assert self.counter.count(self.texts[best]) <= token_budget
+        if self.counter.count(self.texts[best]) > token_budget:
+            return SimpleNamespace(nodes=[])
         return SimpleNamespace(nodes=[SimpleNamespace(id=f"n{best}"), SimpleNamespace(id="other")])
 """
 NUMPY = "float32 = None\n\ndef array(rows, kind):\n    return rows\n"
@@ -79,7 +80,7 @@ def environment(folder: Path, modules: dict[str, str]) -> Path:
 
 def laid(cache: Path, name: str, *, embedder: RememberingEmbedder | None = None) -> dict[int, Laid]:
     peer = Peer(name, folder=cache / "peers" / name, embedder=embedder, counters=COUNTERS)
-    options = Options(cache=cache, budgets=(60, 400))
+    options = Options(cache=cache, budgets=(20, 400))
     found = asyncio.run(
         run(
             [DATA],
@@ -99,7 +100,7 @@ def test_what_a_peer_chooses_is_laid_out_and_counted_here(tmp_path: Path) -> Non
     found = laid(tmp_path, "acolyterag")
     assert found[400].whole == ("m0",)
     assert 0 < found[400].tokens <= 400
-    assert found[60].record_count == 0
+    assert found[20].record_count == 0
 
 
 def test_a_peer_that_compares_vectors_gets_ours(tmp_path: Path) -> None:
