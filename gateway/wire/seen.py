@@ -1,4 +1,4 @@
-"""Messages that were read before, within a limit of bytes. Pure but for the memory it keeps.
+"""Messages that were read before, within a limit of bytes. It does nothing but remember.
 
 A client re-sends its whole transcript with every request, byte for byte as a rule. Reading a
 message - parsing, identity, what is counted - costs some ten microseconds; finding it by its bytes
