@@ -68,8 +68,8 @@ class ChatCompletions:
 
     async def _decoded(self, body: bytes) -> ChatRequest:
         if len(body) <= OFF_LOOP_BYTES:
-            return decode(body, self._gateway.seen)
-        return await asyncio.to_thread(decode, body, self._gateway.seen)
+            return decode(body, self._gateway.seen.message)
+        return await asyncio.to_thread(decode, body, self._gateway.seen.message)
 
     def _turn_request(
         self,

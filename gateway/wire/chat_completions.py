@@ -9,14 +9,13 @@ its deprecated first form, which local front ends still send.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import orjson
 
-from gateway.wire.seen import SeenMessages
 from gateway.wire.stripping import is_filled, is_made, without_ours
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
@@ -74,11 +73,12 @@ MESSAGES_MAX = 100_000
 """Some times the longest agent sessions; so many new ones take 16 s to store (2 cores)."""
 WRITABLE_DEPTH = 250
 """orjson reads 1,024 levels and writes 254; what the gateway may have to write is held to that."""
+Seen = Callable[[bytes, Callable[[bytes], Message]], Message]
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
+def decode(body: bytes, seen: Seen | None = None) -> ChatRequest:
     """Return the request in `body`; `seen` knows messages of earlier requests.
 
     Raises:
@@ -105,12 +105,11 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
     if not 0 < len(items) <= MESSAGES_MAX:
-        wanted = f"a list of 1 to {MESSAGES_MAX} messages"
-        raise MalformedRequest(f"'messages' must be {wanted}", param="messages")
+        raise MalformedRequest(f"'messages' must have 1 to {MESSAGES_MAX}", param="messages")
     model = fields.get("model")
     if not isinstance(model, str):
         raise MalformedRequest("'model' must be a string", param="model")
-    messages = _read_messages(items, SeenMessages(0) if seen is None else seen)
+    messages = _read_messages(items, seen)
     fields["messages"] = [message.raw for message in messages]
     options = fields.get("stream_options")
     return ChatRequest(
@@ -125,11 +124,13 @@ def decode(body: bytes, seen: SeenMessages | None = None) -> ChatRequest:
     )
 
 
-def _read_messages(items: Sequence[msgspec.Raw], seen: SeenMessages) -> tuple[Message, ...]:
+def _read_messages(items: Sequence[msgspec.Raw], seen: Seen | None) -> tuple[Message, ...]:
     read = []
     for index, item in enumerate(items):
         try:
-            read.append(seen.message(bytes(item), _message_in))
+            read.append(
+                _message_in(bytes(item)) if seen is None else seen(bytes(item), _message_in)
+            )
         except MalformedTranscript as error:
             raise MalformedTranscript(index, error.reason) from error
     return tuple(read)

@@ -23,14 +23,14 @@ def said(text: str) -> dict[str, str]:
 def test_what_is_remembered_never_differs_from_what_is_read(texts: list[str], size: int) -> None:
     seen = SeenMessages(size)
     for text in texts:
-        request = decode(body(said(text), said(text * 3)), seen)
+        request = decode(body(said(text), said(text * 3)), seen.message)
         assert request.messages == (message_of(said(text)), message_of(said(text * 3)))
 
 
 def test_a_message_that_comes_again_is_not_read_again() -> None:
     seen = SeenMessages()
-    first = decode(body(said("one"), said("two")), seen)
-    again = decode(body(said("one"), said("two"), said("three")), seen)
+    first = decode(body(said("one"), said("two")), seen.message)
+    again = decode(body(said("one"), said("two"), said("three")), seen.message)
     assert all(a is b for a, b in zip(first.messages, again.messages, strict=False))
     assert (seen.hits, seen.misses) == (2, 3)
 
@@ -63,10 +63,10 @@ def test_a_transcript_that_fits_the_room_is_never_read_again() -> None:
 def test_what_is_forgotten_is_read_anew() -> None:
     """DESIGN 9: deleting a thread deletes its cache entries."""
     seen = SeenMessages()
-    decode(body(said("one"), said("two")), seen)
+    decode(body(said("one"), said("two")), seen.message)
     seen.forget()
     assert seen.held_count == 0
-    decode(body(said("one")), seen)
+    decode(body(said("one")), seen.message)
     assert (seen.hits, seen.misses) == (0, 3)
 
 
@@ -74,5 +74,5 @@ def test_a_bad_message_is_named_by_its_place_each_time() -> None:
     seen = SeenMessages()
     for index in (1, 2):
         with pytest.raises(MalformedTranscript) as caught:
-            decode(body(*[said("ok")] * index, {"role": 5}), seen)
+            decode(body(*[said("ok")] * index, {"role": 5}), seen.message)
         assert caught.value.index == index
