@@ -204,6 +204,9 @@ def recall(
         raise Mistake(str(error)) from error
     except (ReplayFailed, EmbedderUnavailable, PeerFailed) as error:
         raise Problem(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo("stopped; what is finished is kept, the same command goes on", err=True)
+        raise
     command = command_of(files, what, options)
     results = report(sets, found, command=command, settings=_settings(what, options))
     if json_path is not None:

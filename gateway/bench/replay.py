@@ -107,6 +107,7 @@ async def replayed(
     """
     manifest = folder / MANIFEST
     if manifest.exists():
+        folder.parent.touch()  # It is in use: see `results.tidy`.
         return msgspec.json.decode(manifest.read_bytes(), type=Replayed)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _scratch(dir=folder.parent, suffix=".part") as place:

@@ -4,8 +4,10 @@ Each question is asked at every budget. Which budget is first goes round, becaus
 asked is not known to any cache: only those times count as the time of a question.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,13 +23,15 @@ from gateway.bench.methods import (
 )
 from gateway.bench.remembering import RememberingEmbedder, slug
 from gateway.bench.replay import Replayed, question_messages, replayed
-from gateway.bench.results import Finished, keep, kept, place
+from gateway.bench.results import Finished, keep, kept, place, tidy
 from gateway.bench.scoring import Answered, Laid, summary
 from governor.counting import Counters
 from governor.rendering import parsed_block
 from governor.turn import Counter
 
 Half = Literal["all", "even", "odd"]
+REPLAYS, RESULTS = "replays", "results"
+"""Folders of the cache."""
 BUDGETS = (512, 1_024, 2_048, 4_096, 8_192)
 REPLAYING = ("library", "gateway/wire", "gateway/bench/conversations.py", "gateway/bench/replay.py")
 """The code that a replayed library depends on."""
@@ -115,6 +119,8 @@ async def run(
         OverBudget: a method is wrong.
 
     """
+    for kind in (REPLAYS, RESULTS):
+        await asyncio.to_thread(tidy, options.cache / kind, now=datetime.now(UTC))
     counters.counter_for(MODEL).count("The tokenizer is loaded before anything is timed.")
     questions = questions_of(sets, options)
     steps.begin(sum(map(len, questions.values())) * len(methods))
@@ -147,13 +153,13 @@ def replay_folder(
 ) -> Path:
     """Return where a set's conversation is told to a library, named after all it depends on."""
     library = f"{slug(identity_of(embedder))}-{code_of(*REPLAYING)}"
-    return options.cache / "replays" / f"{data.sha256[:12]}-{library}" / str(at)
+    return options.cache / REPLAYS / f"{data.sha256[:12]}-{library}" / str(at)
 
 
 def _place(data: DataSet, method: Method, asked: Sequence[Asked], options: Options) -> Path:
     spelled = "\n".join(f"{one.id} {one.evidence} {one.text}" for one in asked)
     budgets = ",".join(map(str, options.budgets))
-    return place(options.cache / "results", (data.sha256, spelled, method.identity, budgets))
+    return place(options.cache / RESULTS, (data.sha256, spelled, method.identity, budgets))
 
 
 @dataclass(frozen=True, slots=True)

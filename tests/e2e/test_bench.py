@@ -1,18 +1,21 @@
 """`library-of-context bench recall` as a user runs it, on a slice of a public set."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 
 DATA = Path(__file__).parent.parent / "fixtures" / "evidence" / "bfcl_notetaker.jsonl"
+PROGRAM = (sys.executable, "-m", "gateway.cli.main", "bench", "recall")
 NO_MODEL = ("--embedder", "none")
 
 
 def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "gateway.cli.main", "bench", "recall", *arguments],
+        [*PROGRAM, *arguments],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -64,6 +67,28 @@ def test_misses_and_explanations_name_rank_and_signals(tmp_path: Path) -> None:
         *("--explain", name, *NO_MODEL),
     )
     assert done.stdout.startswith(f"{name} (notetaker): {rows[0]['text']}\nmissing at 20: ")
+
+
+def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+    line = json.loads(DATA.read_text(encoding="utf-8"))
+    data, cache = tmp_path / "talks.jsonl", tmp_path / "cache"
+    talks = (json.dumps(line | {"id": f"talk-{at}"}) + "\n" for at in range(12))
+    data.write_text("".join(talks), encoding="utf-8")
+    arguments = ("--data", str(data), "--cache", str(cache), "--budgets", "512", *NO_MODEL)
+    running = subprocess.Popen([*PROGRAM, *arguments], stderr=subprocess.PIPE, encoding="utf-8")
+    until_s = time.monotonic() + 60
+    while not [*cache.glob("results/*.json")]:
+        assert running.poll() is None and time.monotonic() < until_s
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "stopped; what is finished is kept" in said
+    kept = {path: path.read_bytes() for path in cache.glob("results/*.json")}
+    assert 0 < len(kept) < 12
+    assert bench(*arguments).returncode == 0
+    assert {path: path.read_bytes() for path in kept} == kept, "asked again"
+    assert len([*cache.glob("results/*")]) == 12
 
 
 def test_unrelated_questions_need_a_second_conversation(tmp_path: Path) -> None:
