@@ -265,3 +265,32 @@ async def test_slips_and_unrelated_questions_are_kept_apart_from_others(tmp_path
         "desk_tokens",
         "desk_share",
     }
+
+
+async def test_any_role_any_script_and_empty_messages_can_be_asked_about(tmp_path: Path) -> None:
+    said = (
+        ("system", None, "The robot is called Karl."),
+        ("user", None, "我们昨天决定把数据库迁移到新的服务器上。"),
+        ("assistant", None, ""),
+        ("tool", "grep", "src/main.py:12: def boathouse():"),
+        ("user", None, "Bye."),
+        ("assistant", None, "Bye."),
+        ("user", None, "Bye."),
+    )
+    messages = tuple(
+        Said(f"m{at}", "a", DAY, role, name, text) for at, (role, name, text) in enumerate(said)
+    )
+    questions = {
+        "Which robot was called?": "m0",
+        "数据库迁移到哪里?": "m1",
+        "Where is boathouse defined?": "m3",
+        "": "m0",
+    }
+    asked = tuple(Asked(text, "all", text, (label,)) for text, label in questions.items())
+    data = DataSet("odd", "2" * 64, (Conversation("odd", messages, asked),), 0, 0)
+    options = Options(cache=tmp_path, budgets=(400,))
+    found = await run(
+        [data], [library()], options=options, embedder=None, counters=COUNTERS, steps=Steps()
+    )
+    answers = found["measured"]["odd"][0].answers
+    assert [one.laid[400].whole for one in answers] == [("m0",), ("m1",), ("m3",), ()]
