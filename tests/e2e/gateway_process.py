@@ -165,6 +165,13 @@ class GatewayProcess:
     def events(self) -> list[dict[str, Any]]:
         return events(self.db)
 
+    def wait_logged(self, turn_id: str) -> None:
+        """Return once the turn's line is in the log, which gathers lines for a moment."""
+        until = time.monotonic() + WAIT_S
+        while turn_id not in self.stderr:
+            assert time.monotonic() < until, f"turn {turn_id} was not logged"
+            time.sleep(POLL_S)
+
     def wait_turns(self, *, session: str, count: int) -> list[dict[str, Any]]:
         """Return the turns of a client-chosen session once `count` of them have ended."""
         until = time.monotonic() + WAIT_S

@@ -39,10 +39,10 @@ def test_a_report_is_one_line_of_json_in_the_log_without_message_text(
 ) -> None:
     """CASES C1; issue 2, swap report."""
     reply, _ = ask([user(f"{topic} do not log this sentence")])
-    gateway.report(reply.turn_id)
-    until_written = [line for line in gateway.stderr_lines if reply.turn_id in line]
-    assert len(until_written) == 1
-    assert json.loads(until_written[0])["turn_id"] == reply.turn_id
+    gateway.wait_logged(reply.turn_id)
+    written = [line for line in gateway.stderr_lines if reply.turn_id in line]
+    assert len(written) == 1
+    assert json.loads(written[0])["turn_id"] == reply.turn_id
     assert "do not log this sentence" not in gateway.stderr
 
 
