@@ -25,12 +25,12 @@ from gateway.settings import Settings
 from gateway.telemetry import Telemetry
 from gateway.turn import Ended
 from gateway.upstream.direct import open_pool
+from gateway.upstream.embedder import embedder_options
 from gateway.upstream.opening import expects_openai, made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream
 from gateway.wire.seen import SeenMessages
 from governor.counting import Counters
 from governor.governor import Clock, Governor
-from library.embedding.opening import EmbedderOptions
 from library.library import Library, LibraryOptions
 from library.store.sqlite import SqliteStore
 
@@ -133,7 +133,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         LibraryOptions(
             db=Path(settings.db),
             embedder=settings.embedder,
-            embedder_options=EmbedderOptions(threads=settings.embedder_threads),
+            embedder_options=embedder_options(settings, gateway.environ),
             question_timeout_s=settings.embedder_timeout_s,
             mask_secrets=settings.mask_secrets,
             allow_network_fs=settings.allow_network_fs,

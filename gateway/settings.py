@@ -188,10 +188,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="What turns text into vectors: `onnx` (all-MiniLM-L6-v2, which set-up "
-            "installs), `onnx:FOLDER` (a folder with model.onnx and tokenizer.json), `hashing` "
+            "installs), `onnx:FOLDER` (a folder with model.onnx and tokenizer.json), "
+            "`ollama:MODEL`, `openai:URL#MODEL` (any OpenAI-compatible URL/embeddings), `hashing` "
             "(built in, no model); with `none` recall is by words alone."
         ),
-    ] = "hashing"
+    ] = "onnx"
+    embedder_api_key_env: Annotated[
+        str,
+        Meta(
+            description="Name of the environment variable that holds the key for `openai:`; empty: "
+            "none is sent."
+        ),
+    ] = ""
     embedder_threads: Annotated[
         int,
         Meta(

@@ -12,6 +12,7 @@ if (-not ((Test-Path $Python) -and (Test-Path $Stamp) -and ((Get-Content -Raw $S
     [Console]::Error.WriteLine("Installing requirements.lock into .venv (once; a minute or two) ...")
     Invoke-Checked $Python -m pip install --disable-pip-version-check --quiet --require-hashes -r (Join-Path $Root "requirements.lock")
     Invoke-Checked $Python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable $Root
+    & (Join-Path $Root ".venv\Scripts\library-of-context.exe") model install | Out-Host
     Set-Content -NoNewline -Path $Stamp -Value $Wanted
 }
 & (Join-Path $Root ".venv\Scripts\library-of-context.exe") serve @args

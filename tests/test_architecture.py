@@ -22,7 +22,7 @@ LAYERS = {
 }
 MODULES = sorted(path for top in LAYERS for path in (ROOT / top).rglob("*.py"))
 SEAMS: dict[str, tuple[str, ...]] = {
-    "aiohttp": ("gateway/upstream/direct.py",),
+    "aiohttp": ("gateway/upstream/direct.py", "library/embedding/remote.py"),
     "backports": ("gateway/body.py",),
     "brotli": ("gateway/body.py",),
     "click": ("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
@@ -47,7 +47,16 @@ SEAMS: dict[str, tuple[str, ...]] = {
 }
 """Foreign package -> the modules that may import it. One seam a thing, where its errors end."""
 HEAVY = {
-    *("litellm", "numpy", "onnxruntime", "rich", "sqlite_utils", "tokenizers", "quicktok"),
+    *(
+        "aiohttp",
+        "litellm",
+        "numpy",
+        "onnxruntime",
+        "rich",
+        "sqlite_utils",
+        "tokenizers",
+        "quicktok",
+    ),
     *("backports", "brotli"),
     "gateway.app",
 }

@@ -21,8 +21,8 @@ from gateway.cli.tables import folded
 from gateway.cli.upstream_check import check_upstreams
 from gateway.settings import Settings
 from gateway.upstream.discovery import choose
-from library.embedding.names import NONE
-from library.embedding.opening import HOW_TO_MEND, EmbedderOptions
+from gateway.upstream.embedder import embedder_options
+from library.embedding.names import NONE, ONNX
 from library.embedding.protocol import EmbedderUnavailable
 
 
@@ -75,9 +75,16 @@ async def _check_embedder(settings: Settings) -> Finding:
     if settings.embedder == NONE:
         return Finding("embedder", "none: recall is by words alone")
     try:
-        embedder = await EmbedderOptions().open(settings.embedder)
+        embedder = await embedder_options(settings, os.environ).open(settings.embedder)
         row = await embedder.embed_question("boathouse")
         await embedder.close()
-    except EmbedderUnavailable as error:
-        return Finding("embedder", str(error), HOW_TO_MEND)
+    except (EmbedderUnavailable, ValueError) as error:
+        return Finding("embedder", str(error), how_to_mend(settings.embedder))
     return Finding("embedder", f"{embedder.identity}, {len(row)} bytes a passage")
+
+
+def how_to_mend(name: str) -> str:
+    """Return what to do where an embedder does not work."""
+    if name == ONNX:
+        return "library-of-context model install"
+    return "mend it, or choose another --embedder; until then recall is by words"

@@ -27,6 +27,7 @@ COMMANDS = {
     "pin": ("pins", "Keep a message in every prompt, or list what is kept."),
     "unpin": ("pins", "Let go of a pinned message."),
     "forget": ("pins", "Delete a thread or a collection for good."),
+    "model": ("model", "Show, check or install the embedding model."),
     "verify": ("verify", "Check everything stored against its digests."),
     "bench": ("bench.command", "Measure what is found, on conversations with labelled questions."),
 }

@@ -6,13 +6,18 @@
 | `hashing` | built in, no model |
 | `onnx` | all-MiniLM-L6-v2, from the folder that set-up made |
 | `onnx:FOLDER` | any model with a `model.onnx` and a `tokenizer.json` |
+| `ollama:MODEL` | a model of the Ollama on this machine |
+| `openai:URL#MODEL` | a model of any OpenAI-compatible `URL/embeddings`; without #: its only one |
 """
 
+import re
 from typing import NamedTuple
 
-NONE, HASHING, ONNX = "none", "hashing", "onnx"
+NONE, HASHING, ONNX, OLLAMA, OPENAI = "none", "hashing", "onnx", "ollama", "openai"
 _ALONE = (NONE, HASHING, ONNX)
-_WITH_PLACE = (ONNX,)
+_WITH_PLACE = (ONNX, OLLAMA, OPENAI)
+_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#@]*)?(#\S+)?")
+"""Without user, password and query: it is stored and shown."""
 
 
 class EmbedderName(NamedTuple):
@@ -20,7 +25,7 @@ class EmbedderName(NamedTuple):
 
     kind: str
     place: str
-    """Folder, or ""."""
+    """Folder, model or URL, or ""."""
 
 
 def parsed(name: str) -> EmbedderName:
@@ -31,6 +36,9 @@ def parsed(name: str) -> EmbedderName:
 
     """
     kind, colon, place = name.partition(":")
+    if kind == OPENAI and place and not _URL.fullmatch(place):
+        raise ValueError(f"{kind}: wants a URL (http://host/v1#MODEL), without user and password")
     if (kind in _ALONE and not colon) or (kind in _WITH_PLACE and place):
         return EmbedderName(kind, place)
-    raise ValueError(f"{name!r} is not one of none, hashing, onnx, onnx:FOLDER")
+    known = "none, hashing, onnx, onnx:FOLDER, ollama:MODEL, openai:URL#MODEL"
+    raise ValueError(f"{name!r} is not one of {known}")

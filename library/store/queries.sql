@@ -399,6 +399,9 @@ DELETE FROM embedder WHERE no <> ?
 -- name: lower_embedded
 UPDATE embedder SET embedded_upto = :seq - 1 WHERE embedded_upto >= :seq
 
+-- name: reset_other_marks
+UPDATE embedder SET embedded_upto = 0 WHERE no <> ? AND embedded_upto > 0
+
 -- name: raise_embedded
 UPDATE embedder SET embedded_upto = :upto
 WHERE no = :no AND embedded_upto = :after AND NOT EXISTS (

@@ -125,6 +125,8 @@ class SqliteRows:
                 connection.execute(SQL["delete_other_embedders"], (no,))
                 return None
             upto = int(seqs[-1][0])
+            # Who goes back to one of them before all is deleted must find what is missing.
+            connection.execute(SQL["reset_other_marks"], (no,))
             where = {"no": no, "after": after, "upto": upto}
             connection.execute(SQL["delete_other_vectors"], where)
             return upto

@@ -72,6 +72,23 @@ def test_an_empty_environment_value_is_no_value(tmp_path: Path) -> None:
     assert loaded(tmp_path, environ={"LIBRARY_OF_CONTEXT_PORT": ""}).settings.port == 8765
 
 
+def test_the_folder_of_an_embedder_is_found_from_anywhere(tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.toml"
+    file.write_text('embedder = "onnx:models/e5"\n', encoding="utf-8")
+    found = loaded(tmp_path, config=str(file)).settings.embedder
+    assert found == f"onnx:{tmp_path / 'models' / 'e5'}"
+    assert loaded(tmp_path, embedder="onnx:e5").settings.embedder == f"onnx:{Path.cwd() / 'e5'}"
+    assert loaded(tmp_path).settings.embedder == "onnx"
+
+
+def test_an_embedder_that_does_not_exist_is_refused_where_it_was_named(tmp_path: Path) -> None:
+    told = refused(tmp_path, embedder="bert")
+    assert told.startswith("flag --embedder: 'bert' is not one of none, hashing")
+    told = refused(tmp_path, embedder="openai:http://me:secret@host/v1")
+    assert "without user and password" in told
+    assert "secret" not in told
+
+
 def test_a_file_named_by_flag_wins_over_one_named_in_the_environment(tmp_path: Path) -> None:
     for port in (1, 2):
         (tmp_path / f"{port}.toml").write_text(f"port = {port}\n", encoding="utf-8")
