@@ -29,7 +29,7 @@ def peak_bytes(gateway: GatewayProcess) -> int:
 
 def held_back(*, is_stream: bool, gate: Gate) -> Answer:
     """Return an answer that nearly fills the room, and then waits."""
-    words = "x" * (ROOM_BYTES - 20_000)
+    words = "x" * (ROOM_BYTES - 20_000) + "so far"
     if is_stream:
         steps: list[Step] = [ROLE, chunk({"content": words}), gate, chunk({}, finish="stop"), DONE]
         return stream(steps)
@@ -49,6 +49,8 @@ def test_answers_in_memory_leave_no_room_for_more_bodies(
     body = {"model": MODEL, "messages": [user(topic)], "stream": is_stream}
     first = RawConnection(gateway.origin, body)
     upstream.wait_for_chats(1)
+    if is_stream:  # Else the gateway waits for its client to read, and reads no further itself.
+        first.read_until(b"so far")
     client = Client(gateway.url)
     large = [user("a word " * (BODY_BYTES_MAX // 8))]
 
