@@ -36,7 +36,11 @@ def baselines(embedder: Embedder | None, counters: Counters) -> list[Method]:
     if embedder is not None:
         found.append(Dense(embedder, counters))
     v1 = TheLibrary(
-        "library-v1", weights=PRESETS["library-v1"], embedder=embedder, counters=counters
+        "library-v1",
+        weights=PRESETS["library-v1"],
+        embedder=embedder,
+        counters=counters,
+        minimum_relevance=0.0,  # Its scores are not made for a bar, and the seed had none.
     )
     return [*found, v1]
 

@@ -61,6 +61,7 @@ class Wanted:
 
     ranking: Preset
     ablate: tuple[str, ...]
+    minimum_relevance: float
     embedder: str
     has_baselines: bool
     peers: tuple[str, ...]
@@ -106,6 +107,14 @@ def bench() -> None:
     multiple=True,
     type=click.Choice(SIGNALS),
     help="A signal to do without; repeatable.",
+)
+@click.option(
+    "--minimum-relevance",
+    type=click.FloatRange(0, 1),
+    default=Settings().minimum_relevance,
+    show_default=True,
+    metavar="NUMBER",
+    help="Records that score lower stay off the desk: a value of the setting of that name.",
 )
 @click.option(
     "--budgets",
@@ -230,6 +239,7 @@ async def _measured(
         weights=without(PRESETS[wanted.ranking], wanted.ablate),
         embedder=embedder,
         counters=counters,
+        minimum_relevance=wanted.minimum_relevance,
     )
     methods: list[Method] = [library]
     if wanted.has_baselines:
@@ -284,6 +294,8 @@ def command_of(files: Sequence[Path], wanted: Wanted, options: Options) -> str:
     words += ["--ranking", wanted.ranking, "--embedder", wanted.embedder]
     for signal in wanted.ablate:
         words += ["--ablate", signal]
+    if wanted.minimum_relevance != Settings().minimum_relevance:
+        words += ["--minimum-relevance", f"{wanted.minimum_relevance:g}"]
     words += ["--budgets", ",".join(map(str, options.budgets)), "--half", options.half]
     words += ["--typos", f"{options.typos:g}"] if options.typos else []
     words += ["--unrelated"] if options.is_unrelated else []
@@ -297,6 +309,7 @@ def _settings(wanted: Wanted, options: Options) -> dict[str, Any]:
     return {
         "ranking": wanted.ranking,
         "ablate": wanted.ablate,
+        "minimum_relevance": wanted.minimum_relevance,
         "embedder": wanted.embedder,
         "half": options.half,
         "typos": options.typos,

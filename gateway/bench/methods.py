@@ -80,28 +80,36 @@ class TheLibrary:
     """The product: `Governor.prepare` on a real library, the desk alone."""
 
     def __init__(
-        self, name: str, *, weights: Weights, embedder: Embedder | None, counters: Counters
+        self,
+        name: str,
+        *,
+        weights: Weights,
+        embedder: Embedder | None,
+        counters: Counters,
+        minimum_relevance: float = Settings().minimum_relevance,
     ) -> None:
         self.name = name
+        self._minimum_relevance = minimum_relevance
         self._counters = counters
         self._weights = weights
         self._embedder = embedder
         code = code_of("library", "governor", "gateway/wire", "gateway/bench")
-        self.identity = f"{code} {identity_of(embedder)} {weights}"
+        self.identity = f"{code} {identity_of(embedder)} {weights} {minimum_relevance}"
 
     @asynccontextmanager
     async def opened(
         self, conversation: Conversation, replayed: Replayed, folder: Path
     ) -> AsyncIterator[Asker]:
         async with copied(folder, replayed, embedder=self._embedder, weights=self._weights) as copy:
-            yield LibraryAsker(copy, self._counters)
+            yield LibraryAsker(copy, self._counters, self._minimum_relevance)
 
 
 class LibraryAsker:
     """Asks one opened copy."""
 
-    def __init__(self, copy: Copy, counters: Counters) -> None:
+    def __init__(self, copy: Copy, counters: Counters, minimum_relevance: float) -> None:
         self._copy = copy
+        self._minimum_relevance = minimum_relevance
         self._counters = counters
         self._governor = Governor(
             copy.library,
@@ -155,7 +163,7 @@ class LibraryAsker:
             policy=Policy(
                 budget_tokens=fixed + budget_tokens,
                 asked_desk_tokens=budget_tokens,
-                minimum_relevance=Settings().minimum_relevance,
+                minimum_relevance=self._minimum_relevance,
             ),
             counter=counter,
             dialect=chat_completions,
