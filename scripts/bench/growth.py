@@ -30,7 +30,7 @@ QUICK_SIZES = (1_000, 10_000, 100_000)
 SIZES = (*QUICK_SIZES, 1_000_000)
 RATE_SIZES = QUICK_SIZES
 SEED_SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
-QUESTIONS, QUICK_QUESTIONS = 400, 150
+QUESTIONS, QUICK_QUESTIONS = 200, 100
 RATE_EVENTS, QUICK_RATE_EVENTS = 256, 128
 ORIGINALS = 1_024
 FIGURES = ROOT / "scripts" / "bench" / "figures"
@@ -132,6 +132,35 @@ class Bench:
         say("")
         for line in verdicts(sizes):
             say(line)
+        say("")
+        for line in table_of(self.figures):
+            say(line)
+
+
+def table_of(figures: dict[str, Any]) -> list[str]:
+    """Return the figures as the table of the README."""
+    lines = [
+        "| records | thread: p50 / p99, CPU | all threads: p50 / p99, CPU | list scan in Python "
+        "| memory a record | loaded in | indexed a CPU second |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for size, found in figures["sizes"].items():
+        scopes = [
+            f"{one['p50_ms']:.1f} / {one['p99_ms']:.1f}, {one['cpu_ms']:.1f} ms"
+            for one in (found["thread"], found["project"])
+        ]
+        scan = figures["seed"].get(size)
+        own, file = (found.get(f"{kind}_bytes_a_record") for kind in ("own", "file"))
+        cells = [
+            f"{size:,}",
+            *scopes,
+            "" if scan is None else f"{scan:,.0f} ms",
+            "" if own is None else f"{own:.0f} + {file:.0f} bytes",
+            f"{found['load_s']:.1f} s",
+            f"{found['indexing']['per_cpu_second']:.1f}" if "indexing" in found else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def copied(db: Path, to: Path) -> Path:

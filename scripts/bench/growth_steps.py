@@ -26,6 +26,7 @@ from library.embedding.opening import EmbedderOptions
 from library.embedding.protocol import Embedder
 from library.library import Library
 from library.records import IncomingMessage, IncomingTurn, RecordedTurn, SearchQuery, SearchResult
+from library.runtime.allocator import limit_heaps
 from library.store.sqlite import SqliteStore
 from scripts.bench.growth_material import Material, TurnedEmbedder
 from scripts.bench.growth_seed import measure
@@ -216,6 +217,7 @@ STEPS: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
 
 
 def main() -> None:
+    limit_heaps()  # As the gateway does.
     step, given = sys.argv[1], json.loads(sys.argv[2])
     data = [Path(one) for one in given.pop("data")]
     material = Material(data, most=given.pop("originals"))

@@ -126,7 +126,7 @@ def test_the_order_in_which_rows_came_changes_nothing(order: list[int], where: W
     question = row(5).tobytes()
     found = []
     for some in (stored, [stored[at] for at in order]):
-        with _sizes(BLOCK_ROWS=5, RESCORED=4, MOST_RESCORED=6):
+        with _sizes(BLOCK_ROWS=5, LEAST_RESCORED=4):
             matrix = Matrix(DIM)
             for each in some:
                 matrix.add([each])
