@@ -9,6 +9,7 @@ from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 BACKLOG_CONNECTIONS = 2_048
 """uvicorn's own number: far above `max_inflight_requests`, so that the answer is a 429."""
@@ -18,6 +19,59 @@ KEEP_ALIVE_S = 75
 
 BACKGROUND_GRACE_S = 1.0
 """Who serves in the background has got its answers before it leaves."""
+
+HEAD_TIMEOUT_S = 30.0
+"""For the head of a request, from its first byte, or from the connection's begin, to its last. A
+body has a bound of its own (gateway/body.py); uvicorn waits for a head for ever."""
+
+HEAD_BYTES_MAX = 262_144
+"""Of a head; clients send some thousand bytes, and uvicorn takes any number."""
+
+CONNECTIONS_MAX = 4_096
+"""Each holds a file and some kilobytes; this is thirty times what may ask at once by default."""
+
+
+class Connection(HttpToolsProtocol):
+    """One connection, which holds its place for a request and for nothing less."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS_MAX:
+            transport.abort()
+        else:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._has_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head_timer is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._has_head()
+        super().on_headers_complete()
+
+    def _await_head(self) -> None:
+        self._head_bytes = 0
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
+
+    def _has_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 class Server(uvicorn.Server):
@@ -44,6 +98,7 @@ def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) ->
         uvicorn.Config(
             app,
             lifespan="off",  # Ours is entered by `run`, where its errors can be told to the user.
+            http=Connection,
             access_log=False,
             proxy_headers=False,  # Nobody's address decides anything here.
             log_config=None,
