@@ -120,7 +120,10 @@ def without_credentials(text: str) -> str:
     )
 
 
-def user_folder(kind: Literal["data", "config"], environ: Mapping[str, str]) -> Path:
+_FOLDERS = {"data": ".local/share", "config": ".config", "cache": ".cache"}
+
+
+def user_folder(kind: Literal["data", "config", "cache"], environ: Mapping[str, str]) -> Path:
     """Return this user's folder of that kind, by the platform's own convention."""
     home = Path.home()
     if sys.platform == "win32":
@@ -128,10 +131,10 @@ def user_folder(kind: Literal["data", "config"], environ: Mapping[str, str]) -> 
         found = roaming if kind == "config" else local
         base = Path(found) if found else home / "AppData" / "Local"
     elif sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
+        base = home / "Library" / ("Caches" if kind == "cache" else "Application Support")
     else:
         found = environ.get(f"XDG_{kind.upper()}_HOME")
-        base = Path(found) if found else home / {"data": ".local/share", "config": ".config"}[kind]
+        base = Path(found) if found else home / _FOLDERS[kind]
     return base / FOLDER_NAME
 
 

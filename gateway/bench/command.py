@@ -177,7 +177,7 @@ def bench() -> None:
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),
-    help="Folder of what is kept between runs [default: in the user's data folder].",
+    help="Folder of what is kept between runs [default: in the user's cache folder].",
 )
 def recall(
     places: tuple[Path, ...],
@@ -196,7 +196,7 @@ def recall(
     Ctrl-C loses nothing: the same command goes on where it was.
     """
     options = Options(
-        cache=cache or user_folder("data", os.environ) / "bench",
+        cache=cache or user_folder("cache", os.environ) / "bench",
         budgets=budgets,
         half=half,
         typos=typos,

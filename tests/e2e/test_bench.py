@@ -1,12 +1,15 @@
 """`library-of-context bench recall` as a user runs it, on a slice of a public set."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from hashlib import sha256
 from pathlib import Path
+
+import pytest
 
 DATA = Path(__file__).parent.parent / "fixtures" / "evidence" / "bfcl_notetaker.jsonl"
 PROGRAM = (sys.executable, "-m", "gateway.cli.main", "bench", "recall")
@@ -89,6 +92,20 @@ def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert bench(*arguments).returncode == 0
     assert {path: path.read_bytes() for path in kept} == kept, "asked again"
     assert len([*cache.glob("results/*")]) == 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is named as on Linux")
+def test_what_is_kept_between_runs_lies_in_the_users_cache(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "--data", str(DATA), "--budgets", "512", *NO_MODEL],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    kept = tmp_path / "library-of-context" / "bench"
+    assert {path.name for path in kept.iterdir()} == {"replays", "results"}
 
 
 def test_unrelated_questions_need_a_second_conversation(tmp_path: Path) -> None:
