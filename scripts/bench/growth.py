@@ -50,8 +50,6 @@ class Bench:
 
     def run(self) -> None:
         digest = hashlib.sha256(b"".join(path.read_bytes() for path in self.data)).hexdigest()
-        self.folder /= digest[:16]
-        rows = self.folder / f"originals-{ORIGINALS}.npy"
         self.figures = {
             "data": [path.name for path in self.data],
             "data_sha256": digest,
@@ -63,7 +61,9 @@ class Bench:
             "seed": {},
         }
         say(f"embedding {ORIGINALS:,} passages for real; all others are turned copies")
-        identity = self.step("base", rows=str(rows))["identity"]
+        made = self.step("base", folder=str(self.folder / digest[:16]))
+        identity, self.folder = made["identity"], Path(made["folder"])
+        rows = self.folder / "originals.npy"
         self.figures["embedder"] = identity
         self.measure_seed(rows)
         self.measure(rows, identity)
@@ -209,10 +209,10 @@ def verdicts(sizes: dict[int, dict[str, Any]]) -> list[str]:
         if size in sizes:
             each = sizes[size]["own_bytes_a_record"] + sizes[size]["file_bytes_a_record"]
             targets.append((f"resident bytes a record at {size:,}", each, most))
-    rates = [one["indexing"]["per_second"] for one in sizes.values() if "indexing" in one]
-    targets.append(
-        ("indexing, slowest against the first, %", 100 * (1 - min(rates) / rates[0]), 20)
-    )
+    # By the processor's time: nobody else's work is in it.
+    rates = [one["indexing"]["per_cpu_second"] for one in sizes.values() if "indexing" in one]
+    slower = 100 * (1 - min(rates) / rates[0])
+    targets.append(("indexing a CPU second, slowest size against the first, %", slower, 20))
     return [
         f"{'ok' if value <= most else 'MISSED':7} {name}: {value:,.1f} (at most {most:g})"
         for name, value, most in targets

@@ -62,17 +62,18 @@ async def _real(threads: int = 1) -> Embedder:
     return await EmbedderOptions(threads=threads).open(ONNX)
 
 
-async def base(material: Material, *, rows: str) -> dict[str, Any]:
-    """Embed the originals for real, unless that was done before."""
-    path = Path(rows)
+async def base(material: Material, *, folder: str) -> dict[str, Any]:
+    """Embed the originals for real, unless that was done before; name the folder that is for this
+    embedder's rows."""
     embedder = await _real(threads=2)
-    started = time.perf_counter()
-    if not path.exists():  # noqa: ASYNC240 - nothing else runs here
+    own = Path(folder, f"{zlib.crc32(embedder.identity.encode()):08x}")
+    rows = own / "originals.npy"
+    if not rows.exists():
         found = await embedder.embed(material.originals)
         array = np.frombuffer(b"".join(found), np.int8).reshape(-1, embedder.dim)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, array)
-    return {"identity": embedder.identity, "took_s": time.perf_counter() - started}
+        own.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240
+        np.save(rows, array)
+    return {"identity": embedder.identity, "folder": str(own)}
 
 
 async def grow(
