@@ -189,6 +189,8 @@ class OwedRows:
     """The embedder's mark when this was read."""
     upto: int
     """The mark to set when these have their rows."""
+    is_all: bool
+    """Nothing above `upto` is indexed."""
 
 
 class EventRows(NamedTuple):

@@ -6,8 +6,9 @@ request waits for are kept apart from theirs, so that no question stands in thei
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 from library.embedding.protocol import EmbedderUnavailable
@@ -25,6 +26,8 @@ class Model(Protocol):
 
     def row(self, text: str, *, is_question: bool) -> bytes: ...
 
+    def token_rows(self, text: str, *, dim: int, is_question: bool) -> bytes: ...
+
 
 class LocalEmbedder:
     """See the module's docstring, and `library.embedding.protocol.Embedder`."""
@@ -39,6 +42,26 @@ class LocalEmbedder:
         self._for_questions = ThreadPoolExecutor(QUESTION_THREADS, "embed-question")
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        return await self._on_modest_threads(
+            lambda text: self._model.row(text, is_question=False), texts
+        )
+
+    async def embed_question(self, text: str) -> bytes:
+        return await self._at_once(lambda: self._model.row(text, is_question=True))
+
+    async def token_rows(self, texts: Sequence[str], *, dim: int, is_question: bool) -> list[bytes]:
+        """See `library.embedding.protocol.TokenEmbedder`; questions are taken at once."""
+
+        def work(text: str) -> bytes:
+            return self._model.token_rows(text, dim=dim, is_question=is_question)
+
+        if is_question:
+            return [await self._at_once(partial(work, text)) for text in texts]
+        return await self._on_modest_threads(work, texts)
+
+    async def _on_modest_threads(
+        self, make: Callable[[str], bytes], texts: Sequence[str]
+    ) -> list[bytes]:
         loop = asyncio.get_running_loop()
         is_enough = threading.Event()
         rows = [b""] * len(texts)
@@ -47,7 +70,7 @@ class LocalEmbedder:
             for at in range(first, len(texts), self._thread_count):
                 if is_enough.is_set():
                     return
-                rows[at] = self._model.row(texts[at], is_question=False)
+                rows[at] = make(texts[at])
 
         shares = [
             loop.run_in_executor(self._for_passages, work, first)
@@ -59,10 +82,7 @@ class LocalEmbedder:
             is_enough.set()  # Whoever stops waiting stops the work after the text in hand.
         return rows
 
-    async def embed_question(self, text: str) -> bytes:
-        def work() -> bytes:
-            return self._model.row(text, is_question=True)
-
+    async def _at_once(self, work: Callable[[], bytes]) -> bytes:
         try:
             made = asyncio.get_running_loop().run_in_executor(self._for_questions, work)
         except RuntimeError as error:  # Another embedder took over while a search was on its way.

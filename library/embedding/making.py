@@ -49,7 +49,7 @@ class RowMaker:
         self._fresh.append(seq)
 
     async def make_some(self) -> list[tuple[Event, bytes]] | None:
-        """Make and store the rows of some events; return those, None when nothing was owed.
+        """Make and store the rows of some events; return those, None when nothing is owed.
 
         Raises:
             EmbedderUnavailable: nothing was lost, try again later.
@@ -71,7 +71,7 @@ class RowMaker:
         if not bite.events:
             if bite.upto > bite.after:
                 await self._store.rows.add(self.no, [], bite)
-            return None
+            return None if bite.is_all else []
         made = await self._made(bite.events)
         kept = await self._store.rows.add(self.no, [(one.seq, rows) for one, rows in made], bite)
         self._pace(time.monotonic() - started_s)
@@ -139,5 +139,5 @@ def _first(owed: OwedRows, passage_count: int) -> OwedRows:
         left -= len(event.passages)
         if left < 0 and at > 0:
             upto = owed.events[at - 1].seq if owed.upto > owed.after else owed.upto
-            return replace(owed, events=owed.events[:at], upto=upto)
+            return replace(owed, events=owed.events[:at], upto=upto, is_all=False)
     return owed

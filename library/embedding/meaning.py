@@ -296,7 +296,8 @@ class Meaning:
         maker, serving = self._maker, self._serving
         if maker is None or serving is None or serving.no != maker.no:
             return False
-        return not (await self._store.rows.owed(maker.no, limit=1)).events
+        owed = await self._store.rows.owed(maker.no, limit=1)
+        return owed.is_all and not owed.events
 
     async def _report(self) -> None:
         async with self._progress:

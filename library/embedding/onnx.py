@@ -12,6 +12,7 @@ A run computes on the thread that calls it, and only there, so that the caller c
 there are and how important each is.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,20 +80,28 @@ class OnnxModel:
             raise ValueError(f"gives no row of finite numbers for a text of {len(text)} characters")
         return _int8(row)
 
-    def token_rows(self, text: str) -> NDArray[np.int8]:
-        """Return a row for each token of a passage: int8, (tokens, dim), [CLS] and [SEP] included.
+    def token_rows(self, text: str, *, dim: int, is_question: bool) -> bytes:
+        """Return a row for each token of a text, one after another: int8, (tokens, dim), unit rows
+        times 127, [CLS] and [SEP] included.
+
+        Fewer numbers than the model's own are made by one fixed projection onto as many directions
+        at right angles: it keeps what is close close, whatever the texts are.
 
         Raises:
             EmbedderUnavailable: the graph has no output of that name.
-            ValueError: the model gives no finite rows for this text.
+            ValueError: the model gives no finite rows for this text, or `dim` is too many.
 
         """
         if _TOKENS not in {one.name for one in self._session.get_outputs()}:
             raise EmbedderUnavailable(f"{self._folder.model} has no output {_TOKENS}")
-        values, _ = self._run(self._folder.passage_prefix + text, _TOKENS)
+        prefix = self._folder.question_prefix if is_question else self._folder.passage_prefix
+        values, _ = self._run(prefix + text, _TOKENS)
         if not np.isfinite(values).all():
             raise ValueError("gives no rows of finite numbers")
-        return np.stack([np.frombuffer(_int8(row), np.int8) for row in values])
+        if dim != values.shape[1]:
+            values = values @ _projection(values.shape[1], dim)
+        norms = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), _LEAST_NORM)
+        return bytes(np.rint(values * (ROW_MAX / norms)).astype(np.int8))
 
     def count(self, text: str) -> int:
         """Return how many tokens of a text are read."""
@@ -131,6 +140,17 @@ class OnnxModel:
                 return np.asarray(states[-1])
             case "mean":
                 return np.asarray(states.mean(axis=0))
+
+
+@cache
+def _projection(size: int, dim: int) -> Floats:
+    """Return a fixed matrix, float32, (size, dim), its columns unit rows at right angles."""
+    if not 0 < dim < size:
+        raise ValueError(f"rows of {size} numbers cannot be projected to {dim}")
+    # The old generator: its numbers are promised to stay the same, see NEP 19.
+    chance = np.random.RandomState(0).standard_normal((size, dim))
+    directions, _ = np.linalg.qr(chance)
+    return directions.astype(np.float32)
 
 
 def _int8(row: Floats) -> bytes:

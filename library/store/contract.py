@@ -251,7 +251,8 @@ class Rows(Protocol):
         """Let one embedder's rows be the ones that are searched."""
 
     async def owed(self, no: int, *, limit: int) -> OwedRows:
-        """Return the first indexed events that lack an embedder's rows, at most `limit`."""
+        """Return the first indexed events above an embedder's mark that lack its rows, at most
+        `limit`; there may be none, and more further up (`is_all`)."""
 
     async def owed_of(self, no: int, seqs: Sequence[int]) -> OwedRows:
         """Return those of some events that lack its rows; its mark stays where it is."""

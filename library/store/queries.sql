@@ -412,7 +412,7 @@ WHERE no = :no AND embedded_upto = :after AND NOT EXISTS (
 
 -- name: owed_rows
 SELECT i.seq, i.spans FROM indexed AS i
-WHERE i.seq > :after AND i.spans <> '[]'
+WHERE i.seq > :after AND i.seq <= :upto AND i.spans <> '[]'
   AND NOT EXISTS (SELECT 1 FROM vector AS v WHERE v.seq = i.seq AND v.embedder_no = :no)
 ORDER BY i.seq LIMIT :limit
 

@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from library.records import IndexedEvent, Passage
+from library.store import rows as module
 from library.store.sqlite import SqliteStore
 from tests.contract.conversation import Client, Said
 
@@ -106,6 +108,26 @@ async def test_the_mark_does_not_pass_what_was_indexed_while_rows_were_made(
     await store.rows.add(no, [(one.seq, b"m") for one in owed.events], owed)
     assert [one.seq for one in (await store.rows.owed(no, limit=9)).events] == [3]
     assert await mark(store, no) < 3
+
+
+async def test_a_mark_that_is_far_behind_is_raised_step_by_step(
+    store: SqliteStore, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SPAN_SEQS", 2)
+    await client.record(TALK)
+    await index(store)
+    no = await store.rows.add_embedder("m", name="m", dim=1)
+    late = await store.rows.owed_of(no, [3, 4, 5])
+    await store.rows.add(no, [(one.seq, b"m") for one in late.events], late)
+    seen = []
+    while True:
+        owed = await store.rows.owed(no, limit=9)
+        seen.append(([one.seq for one in owed.events], owed.upto, owed.is_all))
+        await store.rows.add(no, [(one.seq, b"m") for one in owed.events], owed)
+        if owed.is_all:
+            break
+    assert seen == [([1, 2], 2, False), ([], 4, False), ([6], 6, True)]
+    assert await mark(store, no) == 6
 
 
 async def test_the_newest_can_be_taken_first_and_are_not_owed_again(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from library.embedding.local import LocalEmbedder
+from library.embedding.protocol import EmbedderUnavailable, TokenEmbedder
 from library.runtime.priority import MODEST_NICE
 
 
@@ -30,6 +31,9 @@ class Gate:
             self.begun.release()
             assert self.may_go_on.wait(10)
         return text.encode()
+
+    def token_rows(self, text: str, *, dim: int, is_question: bool) -> bytes:
+        return self.row(text * dim, is_question=is_question)
 
 
 @contextmanager
@@ -54,6 +58,25 @@ async def test_rows_come_back_in_the_order_of_their_texts(threads: int) -> None:
         assert await embedder.embed(texts) == [text.encode() for text in texts]
         assert await embedder.embed([]) == []
         await embedder.close()
+
+
+async def test_token_rows_come_back_in_the_order_of_their_texts() -> None:
+    with gate() as model:
+        embedder: TokenEmbedder = LocalEmbedder(model)
+        [asked] = await embedder.token_rows(["q"], dim=2, is_question=True)
+        assert (asked, model.passages) == (b"qq", [])
+        model.may_go_on.set()
+        rows = await embedder.token_rows(["a", "b"], dim=2, is_question=False)
+        assert rows == [b"aa", b"bb"]
+        await embedder.close()
+
+
+async def test_a_closed_embedder_says_so_to_a_search_on_its_way() -> None:
+    with gate() as model:
+        embedder = LocalEmbedder(model)
+        await embedder.close()
+        with pytest.raises(EmbedderUnavailable, match="closed"):
+            await embedder.embed_question("late")
 
 
 async def test_a_question_waits_for_no_passage() -> None:
