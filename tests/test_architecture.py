@@ -27,7 +27,11 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "brotli": ("gateway/body.py",),
     "click": ("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
     "filelock": ("library/lock.py",),
-    "httpx": ("gateway/cli/client.py", "gateway/cli/demo.py", "gateway/cli/upstream_check.py"),
+    "httpx": (
+        "gateway/cli/client.py",
+        "gateway/cli/demo.py",
+        "gateway/cli/checking/upstream_check.py",
+    ),
     "imagesize": ("governor/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.

@@ -16,7 +16,10 @@ NAME = "library-of-context"
 COMMANDS = {
     "serve": ("serve", "Start the gateway."),
     "demo": ("demo", "Show, on this machine alone, what the gateway does."),
-    "doctor": ("doctor", "Check this machine and the settings, with a fix for every problem."),
+    "doctor": (
+        "cli.checking.doctor",
+        "Check this machine and the settings, with a fix for every problem.",
+    ),
     "config": ("config", "Print every setting with its value and where it came from."),
     "keys": ("keys", "Add, list and revoke gateway keys."),
     "status": ("status", "Print what is recorded, what waits to be indexed, what is stuck."),

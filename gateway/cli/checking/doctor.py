@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from gateway.cli.checks import (
+from gateway.cli.checking.checks import (
     Finding,
     check_client,
     check_database,
@@ -16,9 +16,9 @@ from gateway.cli.checks import (
     check_port,
     owner_of,
 )
+from gateway.cli.checking.upstream_check import check_upstreams
 from gateway.cli.options import json_option, loaded_settings, settings_options
 from gateway.cli.tables import folded
-from gateway.cli.upstream_check import check_upstreams
 from gateway.settings import Settings
 from gateway.upstream.discovery import choose
 from gateway.upstream.embedder import embedder_options

@@ -1,12 +1,12 @@
-"""gateway/cli/upstream_check.py: an upstream in order, and each way it is not."""
+"""gateway/cli/checking/upstream_check.py: an upstream in order, and each way it is not."""
 
 import json
 
 import pytest
 
-from gateway.cli import upstream_check
-from gateway.cli.checks import Finding
-from gateway.cli.upstream_check import check_upstreams, told_window
+from gateway.cli.checking import upstream_check
+from gateway.cli.checking.checks import Finding
+from gateway.cli.checking.upstream_check import check_upstreams, told_window
 from gateway.settings import ModelSettings, Settings, UpstreamSettings
 from gateway.upstream.discovery import Chosen
 from tests.unit.gateway.local_server import answering

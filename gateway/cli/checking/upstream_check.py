@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from gateway.cli.checks import Finding
+from gateway.cli.checking.checks import Finding
 from gateway.configuration import without_credentials
 from gateway.routing import places
 from gateway.settings import LITELLM, OFFLINE, Settings

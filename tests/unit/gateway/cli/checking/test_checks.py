@@ -1,4 +1,4 @@
-"""gateway/cli/checks.py: each thing `doctor` looks at, in order and out of order."""
+"""gateway/cli/checking/checks.py: each thing `doctor` looks at, in order and out of order."""
 
 import os
 import socket
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import checks
-from gateway.cli.checks import (
+from gateway.cli.checking import checks
+from gateway.cli.checking.checks import (
     Finding,
     check_client,
     check_database,
@@ -17,7 +17,7 @@ from gateway.cli.checks import (
     check_port,
     owner_of,
 )
-from gateway.cli.doctor import lines
+from gateway.cli.checking.doctor import lines
 from gateway.settings import Settings
 from library.filesystem import check_file_system
 from library.lock import Owner, OwnerLock
