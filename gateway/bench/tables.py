@@ -96,8 +96,9 @@ def text(results: Figures) -> str:
             lines += [*aligned(by_category(figures, counting)), ""]
     for data in results["methods"][first]:
         for counting, meaning in COUNTINGS.items():
-            lines.append(f"{data}: recall and all-evidence; {meaning}")
-            lines += [*aligned(by_method(results, data, counting)), ""]
+            if counting == "passage" or len(results["methods"]) > 1:
+                lines.append(f"{data}: recall and all-evidence; {meaning}")
+                lines += [*aligned(by_method(results, data, counting)), ""]
     return "\n".join([*lines, *notes(results)])
 
 
