@@ -120,7 +120,7 @@ async def test_a_failed_statement_leaves_no_half_turn_and_the_retry_ends_as_if_u
     for fail_at in itertools.count(0):
         await asyncio.to_thread(shutil.copyfile, empty, path)
         faults.install()
-        store = await SqliteStore.open(path, new_id=itertools.count().__next__().__str__)
+        store = await SqliteStore.open(path, new_id=map(str, itertools.count()).__next__)
         faults.writer.is_sticky = is_sticky
         faults.writer.statements_left = fail_at
         await play(store, faults.writer.heal)
