@@ -100,9 +100,8 @@ class Meaning:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._let_go()
         serving, self._serving = self._serving, None
-        if self._maker is not None and (serving is None or serving.no != self._maker.no):
-            await self._maker.embedder.close()
         if serving is not None:
             await serving.close()
 
@@ -203,10 +202,16 @@ class Meaning:
                     await self._tell(maker)
                     await self._report()
             except EmbedderChanged as error:
-                self._maker = None
+                await self._let_go()
                 await self._wait_out(error)
             except Exception as error:  # noqa: BLE001 - one fault must not end the embedding
                 await self._wait_out(error)
+
+    async def _let_go(self) -> None:
+        """Forget the wanted embedder, so that it is opened again."""
+        maker, self._maker = self._maker, None
+        if maker is not None and (self._serving is None or self._serving.no != maker.no):
+            await maker.embedder.close()
 
     async def _wait_out(self, error: Exception) -> None:
         self._was_tried.set()
@@ -227,7 +232,11 @@ class Meaning:
             await self._serve_old(before)
         embedder = await self._open(self._name)
         identity = stored_identity(embedder)
-        no = await self._store.rows.add_embedder(identity, name=self._name, dim=embedder.dim)
+        try:
+            no = await self._store.rows.add_embedder(identity, name=self._name, dim=embedder.dim)
+        except BaseException:
+            await embedder.close()
+            raise
         self._has_leftovers = any(one.no != no for one in known)
         self._maker = RowMaker(self._store, embedder, no)
         if before is None or before.no == no:

@@ -291,6 +291,21 @@ async def test_what_is_deleted_while_it_is_embedded_does_not_come_back(tmp_path:
         assert "The code is kestral" not in await other.texts("kestrel", scope="project")
 
 
+async def test_a_search_says_that_many_messages_are_not_embedded_yet(tmp_path: Path) -> None:
+    slow = Told()
+    async with library_with(tmp_path / "a.db", "told", {"told": slow}) as library:
+        await told(library, "Hello", session="t")
+        assert await library.wait_embedded(WAIT_S)
+        slow.may_embed.clear()
+        teller = await told(library, *(f"old {at}" for at in range(200)))
+        async with asyncio.timeout(WAIT_S):
+            while (await teller.ask("old 7")).degraded != ("vectors",):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        slow.may_embed.set()
+        assert await library.wait_embedded(WAIT_S)
+        assert (await teller.ask("old 7")).degraded == ()
+
+
 async def test_the_newest_messages_come_before_a_long_history(tmp_path: Path) -> None:
     db = tmp_path / "a.db"
     async with library_with(db, "none", {}) as library:
