@@ -17,7 +17,14 @@ from gateway.bench.baselines import baselines
 from gateway.bench.conversations import DataSet, MalformedData, files_in, read
 from gateway.bench.methods import Method, TheLibrary
 from gateway.bench.missing import explanations, lines
-from gateway.bench.peers import PACKAGES, Peer, PeerFailed, PeerMissing, PeerNeedsEmbedder
+from gateway.bench.peers import (
+    PACKAGES,
+    Peer,
+    PeerFailed,
+    PeerMissing,
+    PeerNeedsEmbedder,
+    version,
+)
 from gateway.bench.progress import progress
 from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.replay import ReplayFailed
@@ -34,6 +41,8 @@ from library.embedding.protocol import EmbedderUnavailable
 from library.ranking import PRESETS, Preset, Weights
 
 SIGNALS = tuple(one.name for one in fields(Weights))
+PEERS = "peers"
+"""Folder of the cache."""
 Found = dict[str, dict[str, list[Finished]]]
 
 
@@ -245,8 +254,9 @@ async def _measured(
     if wanted.has_baselines:
         methods += baselines(embedder, counters)
     for name in wanted.peers:
-        folder = options.cache / "peers" / name
-        methods.append(Peer(name, folder=folder, embedder=embedder, counters=counters))
+        methods.append(
+            Peer(name, folder=options.cache / PEERS / name, embedder=embedder, counters=counters)
+        )
     found = await run(
         sets, methods, options=options, embedder=embedder, counters=counters, steps=steps
     )
@@ -314,4 +324,5 @@ def _settings(wanted: Wanted, options: Options) -> dict[str, Any]:
         "half": options.half,
         "typos": options.typos,
         "unrelated": options.is_unrelated,
+        "peers": {name: version(name, options.cache / PEERS / name) for name in wanted.peers},
     }

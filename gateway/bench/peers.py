@@ -31,6 +31,13 @@ PACKAGES = {
     "ralc": "git+https://github.com/Vivek0x6b/Ralc",
 }
 """Peer -> what pip installs."""
+DISTRIBUTIONS = {
+    "langchain": "langchain_core",
+    "mem0": "mem0ai",
+    "acolyterag": "acolyterag",
+    "ralc": "ralc",
+}
+"""Peer -> what its package is called once it is installed."""
 NEED_ROWS = frozenset({"mem0", "ralc"})
 """They compare vectors, and get ours, so that the same model stands behind all."""
 CHOOSE = frozenset({"langchain", "acolyterag", "ralc"})
@@ -87,8 +94,8 @@ class Peer:
         self._python = _python(folder)
         self._embedder = embedder if name in NEED_ROWS else None
         self._counters = counters
-        packages = sorted(one.name for one in folder.rglob("site-packages/*.dist-info"))
-        self.identity = f"{name} {code_of(*CODE)} {identity_of(self._embedder)} {packages}"
+        code, vectors = code_of(*CODE), identity_of(self._embedder)
+        self.identity = f"{name} {code} {vectors} {_packages(folder)}"
 
     @asynccontextmanager
     async def opened(
@@ -185,6 +192,18 @@ class _PeerAsker:
                 break
             room_tokens -= over_tokens + 1
         return Desk(self._shelf.filled(order, budget_tokens), ms)
+
+
+def version(name: str, folder: Path) -> str:
+    """Return name and version of the package that a peer's environment holds."""
+    start = f"{DISTRIBUTIONS[name]}-"
+    return next((one for one in _packages(folder) if one.startswith(start)), DISTRIBUTIONS[name])
+
+
+def _packages(folder: Path) -> list[str]:
+    return sorted(
+        one.name.removesuffix(".dist-info") for one in folder.rglob("site-packages/*.dist-info")
+    )
 
 
 def _floats(row: bytes) -> list[float]:

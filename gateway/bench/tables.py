@@ -75,6 +75,8 @@ def notes(results: Figures) -> Iterator[str]:
             if count := data[f"{what}_left_out"]:
                 yield f"{data['name']}: {count} {what} left out, they name no message"
     yield f"tokens: {results['tokenizer']}; embedder: {results['settings']['embedder']}"
+    for peer, package in results["settings"]["peers"].items():
+        yield f"{peer}: {package}"
     for name, sets in results["methods"].items():
         for data, figures in sets.items():
             for lack in figures["degraded"]:

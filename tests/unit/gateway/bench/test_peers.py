@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bench.conversations import Asked, Conversation, DataSet, Said
-from gateway.bench.peers import Peer, PeerFailed, PeerMissing, PeerNeedsEmbedder
+from gateway.bench.peers import Peer, PeerFailed, PeerMissing, PeerNeedsEmbedder, version
 from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.run import Options, Steps, run
 from gateway.bench.scoring import Laid
@@ -109,6 +109,12 @@ def test_a_peer_that_compares_vectors_gets_ours(tmp_path: Path) -> None:
     assert laid(tmp_path, "ralc", embedder=embedder)[400].whole == ("m0",)
     with pytest.raises(PeerNeedsEmbedder, match="name an --embedder"):
         laid(tmp_path, "ralc")
+
+
+def test_a_peer_is_named_with_its_version(tmp_path: Path) -> None:
+    folder = environment(tmp_path, {"mem0ai-2.2.1.dist-info/METADATA": "", "mem0aix.py": ""})
+    assert version("mem0", folder) == "mem0ai-2.2.1"
+    assert version("ralc", folder) == "ralc"
 
 
 def test_a_peer_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:

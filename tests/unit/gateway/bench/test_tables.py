@@ -19,7 +19,7 @@ FIGURES: dict[str, Any] = {
 RESULTS: dict[str, Any] = {
     "command": "library-of-context bench recall --data hand.jsonl",
     "tokenizer": "o200k_base",
-    "settings": {"embedder": "none", "unrelated": False},
+    "settings": {"embedder": "none", "unrelated": False, "peers": {"mem0": "mem0ai-2.2.1"}},
     "sets": [
         {
             "name": "hand",
@@ -61,11 +61,12 @@ def test_what_a_reader_must_know_stands_below() -> None:
     assert "hand: 3 labels left out, they name no message" in lines
     assert "measured on hand was degraded: embedder" in lines
     assert "tokens: o200k_base; embedder: none" in lines
+    assert "mem0: mem0ai-2.2.1" in lines
     assert "hand: told to the library and indexed in 1.5 s" in lines
 
 
 def test_unrelated_questions_have_a_table_of_their_own() -> None:
-    unrelated = RESULTS | {"settings": {"embedder": "none", "unrelated": True}}
+    unrelated = RESULTS | {"settings": RESULTS["settings"] | {"unrelated": True}}
     assert "hand, measured      2   48.8%" in text(unrelated)
     assert "recall" not in text(unrelated)
 
