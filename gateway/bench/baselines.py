@@ -26,7 +26,7 @@ from library.ranking import PRESETS
 
 BASELINES = ("window", "fts5", "dense", "library-v1")
 Ranker = Callable[[str], Awaitable[Iterable[Piece]]]
-CODE = ("gateway/bench", "governor/rendering.py", "governor/counting", "library/passages.py")
+CODE = ("gateway/bench", "governor", "library/passages.py")
 MOST_EVENTS = 1_000_000
 
 
