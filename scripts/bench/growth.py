@@ -81,7 +81,7 @@ class Bench:
         added = QUICK_RATE_EVENTS if self.is_quick else RATE_EVENTS
         for smaller, size in zip((0, *self.sizes), self.sizes, strict=False):
             db = self.store_of(size, smaller, rows, identity)
-            asked = self.step("ask", db=str(db), size=size, count=count)
+            asked = self.step("ask", db=str(db), count=count)
             asked["load"] = os.getloadavg()[0]
             if size in RATE_SIZES:
                 with tempfile.TemporaryDirectory(dir=self.folder) as folder:

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -25,7 +26,7 @@ from library.embedding.names import ONNX
 from library.embedding.opening import EmbedderOptions
 from library.embedding.protocol import Embedder
 from library.library import Library
-from library.records import IncomingMessage, IncomingTurn, RecordedTurn, SearchQuery, SearchResult
+from library.records import IncomingMessage, IncomingTurn, Scope, SearchQuery, SearchResult
 from library.runtime.allocator import limit_heaps
 from library.store.sqlite import SqliteStore
 from scripts.bench.growth_material import Material, TurnedEmbedder
@@ -96,7 +97,7 @@ async def grow(
     return {"per_second": (stop - first) / (time.perf_counter() - started)}
 
 
-async def _record(library: Library, session: str, texts: list[str], at: int) -> RecordedTurn:
+async def _record(library: Library, session: str, texts: list[str], at: int) -> None:
     messages = []
     for offset, text in enumerate(texts):
         role = ("user", "assistant")[offset % 2]
@@ -104,7 +105,7 @@ async def _record(library: Library, session: str, texts: list[str], at: int) -> 
         body = {"role": role, "content": text}
         said_at = START + timedelta(minutes=at + offset)
         messages.append(IncomingMessage(role, digest, body, text, occurred_at=said_at))
-    return await library.record_turn(
+    await library.record_turn(
         IncomingTurn(
             turn_id=token_hex(8),
             collection="growth",
@@ -132,32 +133,29 @@ async def rate(material: Material, *, db: str, first: int, count: int) -> dict[s
         }
 
 
-async def ask(material: Material, *, db: str, size: int, count: int) -> dict[str, Any]:
+async def ask(material: Material, *, db: str, count: int) -> dict[str, Any]:
     """Ask questions in both scopes, from the first thread."""
     embedder = await _real()
     await embedder.embed_question("warm up")
     async with _opened(Path(db), embedder) as library:
-        assert await library.wait_embedded(WAIT_S)
-        texts = [material.text(number)[0] for number in range(min(size, THREAD_EVENTS))]
-        # Known messages: nothing is stored, and the thread's path comes back.
-        recorded = await _record(library, "talk-0", texts, 0)
-        assert not recorded.new_count
+        asker = await _first_thread(library)
         started = time.perf_counter()
         async with asyncio.timeout(WAIT_S):
             while True:
-                result = await _search(library, recorded, "Where is the boathouse?", "project")
+                result = await _search(library, asker, "Where is the boathouse?", "project")
                 if not result.degraded:
                     break
                 await asyncio.sleep(0.01)
         figures: dict[str, Any] = {"load_s": time.perf_counter() - started}
         questions = map(material.question, itertools.count())
-        for scope in ("thread", "project"):
+        scopes: tuple[Scope, ...] = ("thread", "project")
+        for scope in scopes:
             for _ in range(WARM_QUESTIONS):
-                await _search(library, recorded, next(questions), scope)
+                await _search(library, asker, next(questions), scope)
             took, cpu = [], time.process_time()
             for _ in range(count):
                 question, started = next(questions), time.perf_counter()
-                result = await _search(library, recorded, question, scope)
+                result = await _search(library, asker, question, scope)
                 took.append((time.perf_counter() - started) * 1e3)
                 assert not result.degraded, result.degraded
                 assert result.hits, question
@@ -179,19 +177,27 @@ async def ask(material: Material, *, db: str, size: int, count: int) -> dict[str
         )
 
 
-async def _search(library: Library, recorded: RecordedTurn, text: str, scope: Any) -> SearchResult:
-    return await library.search(
-        SearchQuery(
-            collection_id=recorded.collection_id,
-            text=text,
-            scope=scope,
-            thread_no=recorded.thread_no,
-            path=recorded.path,
-            before_position=recorded.path[-1].upto - 10,
-            exclude_seqs=frozenset(),
-            limit=LIMIT,
-        )
+async def _first_thread(library: Library) -> SearchQuery:
+    """Return a query of the first thread, to be filled in, that leaves its last ten records out."""
+    store = library.store
+    [first] = await store.thread_events(
+        "talk-0", collection_id=None, live_only=True, after=0, limit=1
     )
+    path = await store.live_path(first.thread_no)
+    return SearchQuery(
+        collection_id=first.collection_id,
+        text="",
+        scope="thread",
+        thread_no=first.thread_no,
+        path=path,
+        before_position=path[-1].upto - 10,
+        exclude_seqs=frozenset(),
+        limit=LIMIT,
+    )
+
+
+async def _search(library: Library, asker: SearchQuery, text: str, scope: Scope) -> SearchResult:
+    return await library.search(replace(asker, text=text, scope=scope))
 
 
 def _memory() -> dict[str, float]:
