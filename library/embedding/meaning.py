@@ -292,8 +292,7 @@ class Meaning:
             made = [(event, rows) for event, rows in made if event.seq in left]
         serving = self._serving
         if serving is not None and serving.no == maker.no:
-            for event, rows in made:
-                serving.vectors.add(event, rows)
+            serving.vectors.add(made)
 
     async def _tell(self, maker: RowMaker) -> None:
         if maker.is_behind and time.monotonic() - self._told_s > TELL_S:

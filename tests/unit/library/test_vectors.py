@@ -121,8 +121,7 @@ async def test_what_is_stored_while_a_collection_is_loaded_is_not_missed() -> No
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(vectors.of(1))
         await gate.asked.wait()
-        vectors.add(event(2), ROW)
-        vectors.add(event(3, collection_id=2), ROW)
+        vectors.add([(event(2), ROW), (event(3, collection_id=2), ROW)])
         gate.opened.set()
     assert len(loading.result()) == 2
 
@@ -141,6 +140,23 @@ async def test_what_is_forgotten_while_it_is_loaded_does_not_come_back(
     await vectors.of(1)
     assert vectors.size_bytes <= 500
     await vectors.close()
+
+
+async def test_the_collection_that_was_searched_longest_ago_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate([EventRows(1, 1, 1, 0, ROW)], [], [EventRows(2, 1, 1, 0, ROW)], [])
+    gate.opened.set()
+    vectors = gate.vectors_of()
+    await vectors.of(1)
+    of_one = vectors.size_bytes
+    await vectors.of(2)
+    assert vectors.size_bytes == 2 * of_one
+    monkeypatch.setattr(module, "MOST_BYTES", 3 * of_one)
+    await vectors.of(1)
+    vectors.add((event(seq, collection_id=1), ROW) for seq in (3, 4))
+    assert vectors.size_bytes == 3 * of_one
+    assert len(await vectors.of(1)) == 3
 
 
 async def test_a_deleted_thread_uses_up_no_candidate_and_the_others_stay_in_memory(
