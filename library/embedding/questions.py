@@ -60,6 +60,7 @@ class Questions:
                 raise EmbedderUnavailable(f"{MOST_AT_WORK} questions are being embedded already")
             # It may outlast the request that asked first, so no TaskGroup of that one can own it.
             task = asyncio.get_running_loop().create_task(self._work(text), name="question")
+            task.add_done_callback(_seen)
             self._at_work[text] = task
         done, _ = await asyncio.wait({task}, timeout=self._timeout_s)
         if not done:
@@ -93,3 +94,9 @@ class Questions:
     def _pause(self, problem: str) -> None:
         self._problem = problem
         self._paused_until_s = self._monotonic_s() + PAUSE_S
+
+
+def _seen(task: asyncio.Task[bytes]) -> None:
+    """Take notice of how a task ended: whoever asked may have gone."""
+    if not task.cancelled():
+        task.exception()

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 
 import pytest
 
@@ -74,6 +75,26 @@ async def test_waiting_ends_after_the_limit_and_the_row_is_there_next_time() -> 
             await asyncio.sleep(0)
     assert await asked.row("Where?") == hashed_row("Where?")
     assert embedder.asked == ["Where?"]
+
+
+async def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Late(Slow):
+        async def embed_question(self, text: str) -> bytes:
+            await self.may_answer.wait()
+            raise EmbedderUnavailable("too late")
+
+    embedder = Late()
+    asked = Questions(embedder, timeout_s=0.01, monotonic_s=Clock())
+    with pytest.raises(EmbedderUnavailable, match=r"within 0\.01 s"):
+        await asked.row("Where?")
+    embedder.may_answer.set()
+    async with asyncio.timeout(5):
+        while asked._at_work:  # noqa: ASYNC110 - nobody waits for it any more
+            await asyncio.sleep(0)
+    gc.collect()
+    assert caplog.text == ""
 
 
 async def test_after_a_failure_nobody_waits_for_a_while() -> None:
