@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from library.embedding.protocol import Embedder
 
@@ -25,11 +26,11 @@ class RememberingEmbedder:
     """Makes the rows of another embedder, each text's only once."""
 
     def __init__(self, inner: Embedder, folder: Path) -> None:
+        self._inner = inner
         self.identity = inner.identity
         self.dim = inner.dim
         self.remembered_s = 0.0
         """What the rows that were remembered had taken when they were made."""
-        self._inner = inner
         self._path = folder / f"{slug(inner.identity)}.rows"
         self._known: dict[bytes, tuple[float, bytes]] = {}
         size = _HEAD.size + inner.dim
@@ -59,6 +60,11 @@ class RememberingEmbedder:
 
     async def close(self) -> None:
         """Do nothing: many libraries are opened with it, one after another."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the other embedder can do beside, unremembered: an ability that was hidden
+        here would be measured as if it did not exist."""
+        return getattr(self._inner, name)
 
     async def _make(self, new: Sequence[tuple[bytes, str]]) -> None:
         started_s = time.monotonic()
