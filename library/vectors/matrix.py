@@ -17,9 +17,9 @@ Measured on one core of an AMD EPYC: 0.65 ms to compare 100,000 rows of 384 numb
 million (faiss's binary index: 0.62 and 5.2).
 
 Rejected: float32 rows in one array (24 ms at 100,000), dictionaries from key to place (200 bytes a
-passage where the rest is 450), and an index over the rows: faiss's inverted file takes 10 s to build
-for 100,000 rows, HNSW two minutes, to answer in 0.5 ms; to scan takes a few tenths more, begins at
-once, and knows scope and deletions. At a million rows the scan is 8 of a search's 45 ms.
+passage where the rest is 450), and an index over the rows: faiss's inverted file takes 10 s to
+build for 100,000 rows, HNSW two minutes, to answer in 0.5 ms; to scan takes a few tenths more,
+begins at once, and knows scope and deletions. At a million rows the scan is 8 of a search's 45 ms.
 
 Import this module when there is a row to keep: numpy costs 11 MB.
 """
