@@ -40,6 +40,8 @@ LEAST_RESCORED, RESCORED_SHARE = 1_024, 256
 the ten nearest to a question these hold all ten among 12,226 passages of BEAM and LoCoMo, and 9.6
 and 9.7 among 100,000 and a million copies of passages that differ by noise alone (of a million
 with 1,024 only: 8.2)."""
+EQUALS_MOST = 256
+"""Of rows as far as the last one that is wanted."""
 WIDENED_NUMBERS = 65_536
 """Made floats at once, a quarter of a megabyte: below the bound of the allocator, see above."""
 FEW = 16
@@ -49,7 +51,7 @@ ORDINAL_BITS = 20
 _WORD_BITS = 64
 _NOBODY = -1
 """Thread of a row that was replaced or deleted."""
-_LEAST_NORM = 1e-9
+_LEAST_LENGTH = 1e-9
 """Instead of zero, so that a row of zeros is like nothing."""
 
 Key = tuple[int, int]
@@ -140,7 +142,7 @@ class Matrix:
         if not pieces:
             return []
         keys = np.concatenate([block.keys[own] for block, own in pieces])
-        values = np.concatenate([_cosines(block.rows, own, asked) for block, own in pieces])
+        values = np.concatenate([_cosines(block, own, asked) for block, own in pieces])
         best = np.lexsort((-keys, -values))[:limit]
         return list(zip(map(_key, keys[best].tolist()), values[best].tolist(), strict=True))
 
@@ -151,7 +153,7 @@ class Matrix:
         found: dict[Key, float] = {}
         for block in list(self._blocks):
             numbers, places = block.find(wanted)
-            values = _cosines(block.rows, places, asked)
+            values = _cosines(block, places, asked)
             known = [keys[number] for number in numbers.tolist()]
             found |= zip(known, values.tolist(), strict=True)
         return found
@@ -165,6 +167,8 @@ class _Block:
         # `empty` and not `zeros`: no memory stands behind what was never written.
         self.rows: NDArray[np.int8] = np.empty((BLOCK_ROWS, dim), np.int8)
         self.signs: NDArray[np.uint64] = np.empty((words, BLOCK_ROWS), np.uint64)
+        self.scales: NDArray[np.float32] = np.empty(BLOCK_ROWS, np.float32)
+        """1 / length of a row."""
         self.keys: _Ints = np.empty(BLOCK_ROWS, np.int64)
         """seq << ORDINAL_BITS | ordinal."""
         self.threads: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
@@ -177,14 +181,18 @@ class _Block:
 
     @property
     def size_bytes(self) -> int:
-        columns = (self.rows, self.signs, self.keys, self.threads, self.branches, self.positions)
-        return self.count * sum(column.nbytes for column in columns) // BLOCK_ROWS
+        columns = (self.rows, self.signs, self.scales, self.keys)
+        places = (self.threads, self.branches, self.positions)
+        return self.count * sum(column.nbytes for column in (*columns, *places)) // BLOCK_ROWS
 
     def add(self, rows: NDArray[np.int8], heads: _Ints, ordinals: _Ints) -> None:
         """Add rows; `heads` is (row_count, 4): seq, thread, branch, position."""
         span = slice(self.count, self.count + len(rows))
         self.rows[span] = rows
         self.signs[:, span] = _signs(rows)
+        wide = rows.astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        self.scales[span] = 1.0 / np.maximum(lengths, _LEAST_LENGTH)
         self.keys[span] = heads[:, 0] << ORDINAL_BITS | ordinals
         self.threads[span] = heads[:, 1]
         self.branches[span] = heads[:, 2]
@@ -281,12 +289,14 @@ class _Nearest:
             places, distances = places[near], distances[near]
         else:
             distances = self._count_differences(block.signs[:, : len(mask)])
+            if self._count == 0 and count > self._wanted:
+                self._most = _nth(distances[mask], self._wanted)
             places = np.flatnonzero((distances <= self._most) & mask)
             distances = distances[places]
         self._places.append(places + first_place)
         self._distances.append(distances)
         self._count += len(places)
-        if self._count > 2 * self._wanted:
+        if self._count > 3 * self._wanted:
             self._narrow()
 
     def places(self) -> _Ints:
@@ -298,14 +308,13 @@ class _Nearest:
     def _narrow(self) -> None:
         """Drop what is further away than the first `wanted` are.
 
-        Of those that are as far as the last of them as many of the newest stay: a line that is
-        logged for ever makes a crowd of equals.
+        Of those that are as far as the last of them some of the newest stay: a line that is logged
+        for ever makes a crowd of equals.
         """
         places, distances = np.concatenate(self._places), np.concatenate(self._distances)
-        # Distances are few numbers: to count how often each occurs is quicker than any sorting.
-        self._most = int(np.searchsorted(np.bincount(distances).cumsum(), self._wanted))
+        self._most = _nth(distances, self._wanted)
         is_kept = distances < self._most
-        is_kept[np.flatnonzero(distances == self._most)[-self._wanted :]] = True
+        is_kept[np.flatnonzero(distances == self._most)[-EQUALS_MOST:]] = True
         self._places, self._distances = [places[is_kept]], [distances[is_kept]]
         self._count = len(self._places[0])
 
@@ -321,6 +330,12 @@ class _Nearest:
         return total
 
 
+def _nth(distances: NDArray[np.uint16], count: int) -> int:
+    """Return the least distance that at least `count` of them do not exceed."""
+    # They are few numbers: to count how often each occurs is quicker than any sorting.
+    return int(np.searchsorted(np.bincount(distances).cumsum(), count))
+
+
 def _signs(rows: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Return the signs of rows as bits, (word_count, row_count)."""
     packed = np.packbits(rows > 0, axis=1)
@@ -330,22 +345,21 @@ def _signs(rows: NDArray[np.int8]) -> NDArray[np.uint64]:
     return padded.view(np.uint64).T
 
 
-def _cosines(rows: NDArray[np.int8], places: _Ints, asked: NDArray[np.int8]) -> NDArray[np.float32]:
+def _cosines(block: _Block, places: _Ints, asked: NDArray[np.int8]) -> NDArray[np.float32]:
     """Return the cosines of the rows at some places with `asked`."""
     one = asked.astype(np.float32)
+    one /= max(float(np.sqrt(np.einsum("j,j->", one, one))), _LEAST_LENGTH)
     values: NDArray[np.float32] = np.empty(len(places), np.float32)
-    squares = np.empty(len(places), np.float32)
-    step = min(len(places), WIDENED_NUMBERS // rows.shape[1] + 1)
-    wide = np.empty((step, rows.shape[1]), np.float32)
-    for at in range(0, len(places), step or 1):
+    step = WIDENED_NUMBERS // len(one) + 1
+    wide = np.empty((min(len(places), step), len(one)), np.float32)
+    for at in range(0, len(places), step):
         span = slice(at, at + step)
         some = wide[: len(places[span])]
-        some[:] = rows[places[span]]
+        some[:] = block.rows[places[span]]
         # `einsum` and not `@`: for so little, to wake the threads of the algebra library costs
         # more than it saves.
         np.einsum("ij,j->i", some, one, out=values[span])
-        np.einsum("ij,ij->i", some, some, out=squares[span])
-    values /= np.maximum(np.sqrt(squares * np.einsum("j,j->", one, one)), _LEAST_NORM)
+    values *= block.scales[places]
     return values
 
 
