@@ -72,9 +72,9 @@ QUESTIONS = {
     "la semana pasada": days("2023-11-20", "2023-11-26"),
 }
 NO_TIME = [
-    "", "What can I do?", "this may be it", "we march on", "You may go", "at 10:30", "version 3.11.2",
-    "31/31/2023", "99999 years ago", "room 2023b", "10 people", "the second one", "a month", "mañana",
-    "1.5 seconds", "3 of 4", "0 May", "99月99日", "十十月",
+    "", "What can I do?", "this may be it", "we march on", "You may go", "at 10:30",
+    "version 3.11.2", "31/31/2023", "99999 years ago", "room 2023b", "10 people", "a month",
+    "the second one", "mañana", "1.5 seconds", "3 of 4", "0 May", "99月99日", "十十月",
 ]  # fmt: skip
 
 
