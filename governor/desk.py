@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from governor.breadth import day_by_day, excerpt_chars, excerpt_stop
 from governor.layout import CHARS_A_TOKEN_MAX
 from governor.rendering import (
     DESK_TAG,
@@ -21,6 +22,8 @@ from governor.rendering import (
     speaker,
 )
 from governor.state import DeskEntry
+from library.reading.copies import NearCopies
+from library.reading.questions import QuestionKind
 from library.records import Event, Hit
 
 FRAME = framed(DESK_TAG, ["x"])
@@ -72,26 +75,68 @@ def lay_out(
     minimum_relevance: float,
     thread_no: int,
     taken_digests: frozenset[bytes],
+    kind: QuestionKind = "depth",
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
-    left = room_tokens - count(FRAME)
-    headings = Headings(count)
-    chosen: dict[tuple[int, int], Laid] = {}
-    for hit in hits:
-        laid = _laid(hit)
+    useful = [
+        hit
+        for hit in hits
+        if hit.score >= minimum_relevance and hit.event.digest not in taken_digests
+    ]
+    filling = _Filling(count, room_tokens=room_tokens, thread_no=thread_no)
+    chars = None if kind == "depth" else excerpt_chars(room_tokens)
+    for hit in day_by_day(useful) if kind == "order" else useful:
+        filling.offer(_laid(hit, chars))
+    return Desk(_merged(list(filling.chosen.values())))
+
+
+class _Filling:
+    """A desk being filled, best first."""
+
+    def __init__(self, count: Callable[[str], int], *, room_tokens: int, thread_no: int) -> None:
+        self._count = count
+        self._thread_no = thread_no
+        self._left = room_tokens - count(FRAME)
+        self._headings = Headings(count)
+        self._copies = NearCopies()
+        self._texts: list[tuple[int, int]] = []
+        """The key of each text that `_copies` has."""
+        self.chosen: dict[tuple[int, int], Laid] = {}
+
+    def offer(self, laid: Laid) -> None:
+        """Take a record if it fits; else a smaller one behind it still gets its chance.
+
+        Of near copies the newest lies there, in the place of the best.
+        """
         key = (laid.entry.seq, laid.entry.first)
-        if hit.score < minimum_relevance or hit.event.digest in taken_digests or key in chosen:
-            continue
-        if laid.entry.stop - laid.entry.start > left * CHARS_A_TOKEN_MAX:
-            continue  # It cannot fit, which a look is enough to know.
-        record = record_of(laid.event, laid.entry, thread_no)
-        cost = count(rendered_record(record)) + 1  # The line break between two records.
-        more = headings.added_tokens(record)
-        if cost + more <= left:  # Else a smaller one behind it still gets its chance.
-            chosen[key] = replace(laid, tokens=cost + more)
-            headings.add(record)
-            left -= cost + more
-    return Desk(_merged(list(chosen.values())))
+        if key in self.chosen:
+            return
+        if laid.entry.stop - laid.entry.start > self._left * CHARS_A_TOKEN_MAX:
+            return  # It cannot fit, which a look is enough to know.
+        record = record_of(laid.event, laid.entry, self._thread_no)
+        cost = self._count(rendered_record(record)) + 1  # The line break between two records.
+        cost += self._headings.added_tokens(record)
+        if cost > self._left:
+            return
+        copied = self._copies.add(record.text)
+        self._texts.append(key)
+        taken = replace(laid, tokens=cost)
+        if copied is None:
+            self.chosen[key] = taken
+        else:
+            place = self._texts[copied]
+            older = self.chosen[place]
+            if older.event.occurred_at >= laid.event.occurred_at:
+                return
+            taken = replace(taken, score=older.score, reason=older.reason)
+            self._texts[copied] = key
+            self._left += older.tokens
+            self.chosen = {
+                key if at == place else at: taken if at == place else one
+                for at, one in self.chosen.items()
+            }
+        self._headings.add(record)
+        self._left -= cost
 
 
 class Headings:
@@ -166,15 +211,18 @@ def swaps(desk: Desk, before_ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _laid(hit: Hit) -> Laid:
+def _laid(hit: Hit, excerpt: int | None) -> Laid:
+    """Return a hit as it may lie there: its passage, or only so many characters of it."""
     passage = hit.passage
+    stop = passage.stop if excerpt is None else excerpt_stop(hit.event.text, passage, excerpt)
     entry = DeskEntry(
         seq=passage.seq,
         first=passage.ordinal,
         last=passage.ordinal,
         part_count=passage.part_count,
         start=passage.start,
-        stop=passage.stop,
+        stop=stop,
+        is_cut=stop < passage.stop,
     )
     return Laid(entry, hit.event, hit.score, hit.signals, 0)
 
@@ -194,7 +242,7 @@ def _merged(laid: Sequence[Laid]) -> tuple[Laid, ...]:
 
 
 def _joined(one: DeskEntry, other: DeskEntry) -> DeskEntry | None:
-    if one.seq != other.seq:
+    if one.seq != other.seq or one.is_cut or other.is_cut:
         return None
     low, high = sorted((one, other), key=lambda entry: entry.first)
     if low.last + 1 != high.first:

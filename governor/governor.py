@@ -230,6 +230,7 @@ class Governor:
             has_earlier_past=min(positions, default=0) > 0,
             newest_event_id=request.event_id,
             focus=request.focus,
+            asked_on=self._clock.now().date(),
         )
         await self._wait_until_fresh(request, recorded, paging, report)
         paged = await paging.paged()

@@ -8,6 +8,7 @@ counted once more, whole, before it is let go.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 from governor.budget import Rooms, rooms
 from governor.desk import Desk, laid_again, lay_out
@@ -20,6 +21,7 @@ from governor.state import PromptState
 from governor.turn import Policy
 from library.errors import StoreUnavailable
 from library.library import Library
+from library.reading.questions import question_kind
 from library.records import Event, RecordedTurn, SearchQuery
 from library.store.encoding import event_id
 
@@ -64,6 +66,8 @@ class Paging:
     """The store knows events of this conversation from before the transcript begins."""
     newest_event_id: str | None
     """The caller's own id for the newest message."""
+    asked_on: date
+    """The day of the request."""
     focus: str | None = None
     """What to look for instead of what the transcript is about."""
 
@@ -204,9 +208,12 @@ class Paging:
             return frozen, ()
         query = self._query(self.recorded, window, pinned, room)
         try:
+            looked_for = focuses(self.layout, asked=self.focus)
+            # The steps of a tool loop need their details.
+            kind = question_kind(looked_for[0]) if len(looked_for) == 1 else "depth"
             found = [
-                await self.library.search(replace(query, text=focus))
-                for focus in focuses(self.layout, asked=self.focus)
+                await self.library.search(replace(query, text=focus, kind=kind))
+                for focus in looked_for
             ]
         except StoreUnavailable:
             # The request is recorded; it can go out without the past, and says so.
@@ -218,6 +225,7 @@ class Paging:
             minimum_relevance=self.policy.minimum_relevance,
             thread_no=self.thread_no,
             taken_digests=self._digests(window),
+            kind=kind,
         )
         return desk, tuple(dict.fromkeys(lack for one in found for lack in one.degraded))
 
@@ -298,6 +306,7 @@ class Paging:
             before_position=before,
             exclude_seqs=frozenset(outside),
             limit=max(HITS_MIN, min(HITS_MAX, room_tokens // RECORD_TOKENS)),
+            asked_on=self.asked_on,
         )
 
     def _run_start(self, window: Window) -> int:

@@ -71,7 +71,7 @@ _BLOCK = re.compile(rf"{_OPENING.pattern}\n(.*?)\n</\1>", re.DOTALL)
 _LINE = re.compile(r"\n(?=¶[^\\])")
 _HEADING = re.compile(r"¶ (\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?(?:, thread (\S+))?")
 _RECORD = re.compile(
-    r"¶(\S+) ([^\n]*?)(?:, part ([\d-]+ of \d+))?(?:, replaces ([^\n:]+))?: (.*)", re.DOTALL
+    r"¶(\S+) ([^\n]*?)(?:, (excerpt|part [\d-]+ of \d+))?(?:, replaces ([^\n:]+))?: (.*)", re.DOTALL
 )
 _ROLES = frozenset({"user", "assistant", "tool", "system", "developer", "function"})
 
@@ -88,7 +88,7 @@ class Record:
     """`HERE` for the current conversation, else what names the other one."""
     text: str
     part: str = ""
-    """`2 of 5` for a part of a long record; "" for the whole."""
+    """`part 2 of 5` or `excerpt` for a part of a long record; "" for the whole."""
     replaces: tuple[str, ...] = ()
     """Ids of earlier records that no longer hold since this one."""
 
@@ -102,7 +102,7 @@ def speaker(role: str, name: str | None) -> str:
 
 def rendered_record(record: Record) -> str:
     """Return one record's lines."""
-    part = f", part {record.part}" if record.part else ""
+    part = f", {record.part}" if record.part else ""
     replaces = f", replaces {' '.join(map(_word, record.replaces))}" if record.replaces else ""
     return f"¶{_word(record.id)} {_plain(record.who)}{part}{replaces}: {escaped(record.text)}"
 

@@ -22,6 +22,9 @@ Trace = tuple[tuple[int, int], ...]
 """(key, tokens) of each message of a prompt, from the start; the first stands for the schemas."""
 
 
+EXCERPT = "excerpt"
+
+
 class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
     """Passages `first..last` of event `seq`, `event.text[start:stop]`, on the desk."""
 
@@ -31,15 +34,19 @@ class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
     part_count: int
     start: int
     stop: int
+    is_cut: bool = False
+    """It ends in the midst of passage `last`."""
 
     @property
     def part(self) -> str:
+        if self.is_cut:
+            return EXCERPT
         if self.part_count == 1 or (self.first == 0 and self.last == self.part_count - 1):
             return ""
         span = (
             str(self.first + 1) if self.first == self.last else f"{self.first + 1}-{self.last + 1}"
         )
-        return f"{span} of {self.part_count}"
+        return f"part {span} of {self.part_count}"
 
 
 class PromptState(msgspec.Struct, frozen=True, kw_only=True):

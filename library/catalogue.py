@@ -24,6 +24,8 @@ from library.analysis import fingerprint, key_prefix, words
 from library.errors import UnknownRecord
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.ranking import ROLES
+from library.reading.speakers import speaker_key
+from library.reading.time_words import time_words
 from library.records import Event, Passage
 from library.runtime.breath import Breath
 from library.store.contract import Store
@@ -202,8 +204,10 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
     role = role_number(event.role)
     at_s = int(event.occurred_at.timestamp())
     documents = []
+    said_on = event.occurred_at.date()
     for passage in passages:
-        own = " ".join(words(event.text[passage.start : passage.stop]))
+        text = event.text[passage.start : passage.stop]
+        own = " ".join(words(text))
         documents.append(
             Document(
                 seq=event.seq,
@@ -217,8 +221,9 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
                 at_s=at_s,
                 role=role,
                 fingerprint=fingerprint(own),
+                speaker=speaker_key(event.name),
                 collection_id=event.collection_id,
-                words=f"{key_words} {own}",
+                words=" ".join((key_words, *time_words(text, said_on), own)),
             )
         )
     return documents

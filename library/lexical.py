@@ -26,7 +26,7 @@ from library.ranking import Candidate
 from library.records import Range, Where
 from library.runtime.allocator import give_back
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Part of the folder's name: another version is another index, built anew."""
 WRITER_HEAP_BYTES = 15_000_000
 """The least that tantivy accepts for one thread."""
@@ -36,10 +36,10 @@ SPARE = 1.5
 """So many times the passages wanted are then asked for, since some will be out of scope."""
 _WORDS = "words"
 _KEYS = ("seq", "ordinal", "thread_no", "branch_id", "collection_id")
-_NUMBERS = ("part_count", "start", "stop", "at_s", "role", "fingerprint")
+_NUMBERS = ("part_count", "start", "stop", "at_s", "role", "fingerprint", "speaker")
 _FETCHED = (
     "seq", "ordinal", "part_count", "start", "stop", "thread_no", "branch_id", "position",
-    "at_s", "role", "fingerprint",
+    "at_s", "role", "fingerprint", "speaker",
 )  # fmt: skip
 
 
@@ -68,6 +68,7 @@ class Document(NamedTuple):
     at_s: int
     role: int
     fingerprint: int
+    speaker: int
     collection_id: int
     words: str
     """Its words with spaces between, the key prefix included."""
@@ -86,6 +87,7 @@ class Document(NamedTuple):
             self.at_s,
             self.role,
             self.fingerprint,
+            self.speaker,
             lexical,
         )
 
@@ -149,15 +151,19 @@ class Lexical:
         give_back()
 
     # -- searching, from any thread -------------------------------------------------------------
-    def rarity(self, terms: Sequence[str]) -> dict[str, float]:
-        """Return each term's inverse document frequency as BM25 weighs it; highest if unknown."""
+    def rarity(self, terms: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, float]:
+        """Return each term's inverse document frequency as BM25 weighs it: highest if unknown,
+        but an unknown `optional` term is left out."""
         with _mapped():
             searcher = self._index.searcher()
             total = searcher.num_docs
-            frequencies = [min(searcher.doc_freq(_WORDS, term), total) for term in terms]
+            frequencies = {
+                term: min(searcher.doc_freq(_WORDS, term), total) for term in (*terms, *optional)
+            }
         return {
             term: math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-            for term, frequency in zip(terms, frequencies, strict=True)
+            for term, frequency in frequencies.items()
+            if frequency or term in terms
         }
 
     def search(

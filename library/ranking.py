@@ -42,6 +42,8 @@ class Candidate(NamedTuple):
     """Index in `ROLES`."""
     fingerprint: int
     """Equal for copies of one text."""
+    speaker: int
+    """Equal for all that one named person said (see reading/speakers.py)."""
     lexical: float
     """Share of the question's words that it holds, weighed by rarity: 1 is all, once; 0 for one
     that stands beside a candidate."""
@@ -53,12 +55,16 @@ class Weights:
 
     lexical: float = 0.0
     dense: float = 0.0
+    dense_floor: float = 0.0
+    """Likeness that any two texts may have: nothing."""
     reciprocal_rank: float = 0.0
     """Of 1 / (place in the order by `lexical`)."""
     recency: float = 0.0
     """Of 0.5 ** (age / half-life), the age counted from the newest candidate."""
     neighbours: tuple[float, ...] = ()
     """Share that an event gets of the score of those one, two, ... places before and after it."""
+    speaker: float = 1.0
+    """Factor for what the one person said whom the question names; others are divided by it."""
     day: float = 0.0
     """Share that an event gets of the best score of its thread's day."""
     long_reply: float = 1.0
@@ -81,11 +87,13 @@ LONG_REPLY_CHARS = 600
 PRESETS: Mapping[Preset, Weights] = {
     "measured": Weights(
         lexical=1.0,
-        dense=0.2,
-        neighbours=(0.3, 0.15),
-        day=0.5,
-        long_reply=0.6,
-        length_power=0.25,
+        dense=0.7,
+        dense_floor=0.1,
+        neighbours=(0.3, 0.2),
+        speaker=1.25,
+        day=0.2,
+        long_reply=0.7,
+        length_power=0.4,
     ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
 }
@@ -108,18 +116,22 @@ def rank(
     weights: Weights,
     *,
     cosines: Mapping[tuple[int, int], float],
+    speaker: int | None = None,
+    most_passages: int = MOST_PASSAGES,
 ) -> Iterator[Ranked]:
     """Yield the candidates best first; copies of one text as their newest, in the best's place.
 
-    `cosines` has the likeness of (seq, ordinal) to the question, where it is known. What scores
-    nothing is left out. Reasons are worked out only for what is asked for.
+    `cosines` has the likeness of (seq, ordinal) to the question, where it is known; `speaker` is
+    the one that the question names. What scores nothing is left out. Reasons are worked out only
+    for what is asked for.
     """
     keyed = {one[:2]: one for one in candidates}
     unique = list(keyed.values())
     signals = {"lexical": [weights.lexical * one.lexical for one in unique]}
     if cosines and weights.dense:
+        floor = weights.dense_floor
         signals["dense"] = [
-            weights.dense * cosine if (cosine := cosines.get(key, 0.0)) > 0.0 else 0.0
+            weights.dense * likeness if (likeness := cosines.get(key, 0.0) - floor) > 0.0 else 0.0
             for key in keyed
         ]
     if weights.reciprocal_rank:
@@ -128,7 +140,7 @@ def rank(
         signals["recency"] = _recencies(unique, weights.recency)
     own = list(map(sum, zip(*signals.values(), strict=True)))
     signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
-    factors = _factors(unique, weights)
+    factors = _factors(unique, weights, speaker)
     totals = [
         factor * (score + near + day)
         for factor, score, near, day in zip(
@@ -144,7 +156,7 @@ def rank(
         if copy is None:
             continue  # Its text has its place already.
         shown[unique[copy].seq] += 1
-        if shown[unique[copy].seq] > MOST_PASSAGES:
+        if shown[unique[copy].seq] > most_passages:
             continue
         # 0 -> 0, 1 -> 0.75, more -> 1: keeps the order, and a tenth stays about a tenth.
         score = -math.expm1(totals[at] * math.log(0.25))
@@ -167,7 +179,7 @@ def _recencies(candidates: Sequence[Candidate], weight: float) -> list[float]:
     return [weight * 0.5 ** ((newest_s - one.at_s) / HALF_LIFE_S) for one in candidates]
 
 
-def _factors(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
+def _factors(candidates: Sequence[Candidate], weights: Weights, speaker: int | None) -> list[float]:
     factors = [1.0] * len(candidates)
     for at, one in enumerate(candidates):
         chars = one.stop - one.start
@@ -175,6 +187,8 @@ def _factors(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
             factors[at] = (USUAL_CHARS / chars) ** weights.length_power
         if one.role == _ASSISTANT and (one.part_count > 1 or chars > LONG_REPLY_CHARS):
             factors[at] *= weights.long_reply
+        if speaker is not None:
+            factors[at] *= weights.speaker if one.speaker == speaker else 1 / weights.speaker
     return factors
 
 

@@ -8,9 +8,11 @@ the window" are all statements about paths, which is what lets an index answer t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
+
+from library.reading.questions import QuestionKind
 
 DIGEST_BYTES = 16
 """128 bits: a collision among 2**40 messages has a chance below 2**-48."""
@@ -251,6 +253,10 @@ class SearchQuery:
     exclude_seqs: frozenset[int]
     """Further events that are in the prompt: pins, the task of a tool loop."""
     limit: int
+    asked_on: date
+    """The day from which the question speaks of "yesterday"."""
+    kind: QuestionKind = "depth"
+    """How the finds are to be used: each fact's best passages, or one of each of many events."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ without the embedder the words do.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -23,7 +23,9 @@ from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning
 from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical, LexicalUnavailable, stems
-from library.ranking import Candidate, Ranked, Weights, rank
+from library.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, rank
+from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
+from library.reading.time_words import asked_time_words
 from library.records import Event, Hit, Passage, Path, Range, SearchQuery, SearchResult, Where
 from library.store.contract import Store
 from library.tail import Tail, WaitingEvent, WaitingPassage
@@ -67,8 +69,8 @@ _USUAL_WORDS = 60.0
 class _Question:
     """A question as terms of the index."""
 
-    terms: tuple[str, ...]
     rarity: Mapping[str, float]
+    """Of each term."""
     mass: float
     """What a passage of usual length scores that holds every word once."""
 
@@ -98,11 +100,11 @@ class Search:
     async def run(self, query: SearchQuery) -> SearchResult:
         """Return at most `query.limit` passages in scope, best first."""
         degraded: list[str] = []
-        terms = tuple(dict.fromkeys(stems(question_words(query.text))))
-        # Side by side: to embed a question takes as long as to look its words up.
-        # Not a TaskGroup: what the store raises shall come out as it is.
-        (question, found), (near, cosines, likeness) = await asyncio.gather(
-            self._by_words(query, terms, degraded), self._by_row(query, degraded)
+        question, found = await self._by_words(query, degraded)
+        # Afterwards, since what was found says who is called by a name that the question has.
+        names = named(query.text, {one.speaker for one in found} - {NOBODY})
+        near, cosines, likeness = await self._by_row(
+            query, in_first_person(query.text, names), degraded
         )
         found = list({one[:2]: one for one in (*near, *found)}.values())
         cosines |= likeness([one[:2] for one in found if one[:2] not in cosines])
@@ -110,20 +112,29 @@ class Search:
         if is_cut:
             degraded.append("index-behind")
         found += [_scored(passage, question) for one in tail for passage in one.passages]
-        hits = await self._load(query, rank(found, self._weights, cosines=cosines))
+        ranked = rank(
+            found,
+            self._weights if query.kind != "order" else replace(self._weights, long_reply=0.3),
+            cosines=cosines,
+            speaker=speaker_key(names[0]) if len(names) == 1 else None,
+            most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
+        )
+        hits = await self._load(query, ranked)
         return SearchResult(tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto)
 
     async def _by_words(
-        self, query: SearchQuery, terms: tuple[str, ...], degraded: list[str]
+        self, query: SearchQuery, degraded: list[str]
     ) -> tuple[_Question, list[Candidate]]:
         """Return what the index finds on live branches: passages that match, and neighbours."""
+        terms = tuple(dict.fromkeys(stems(question_words(query.text))))
+        times = tuple(stems(asked_time_words(query.text, query.asked_on)))
         where = where_of(query)
         limit = CANDIDATES
         try:
             lexical = self._catalogue.lexical
             for _ in range(FETCH_ROUNDS):
                 question, found, has_more = await asyncio.to_thread(
-                    _fetch, lexical, where, terms, limit
+                    _fetch, lexical, where, terms, times, limit
                 )
                 live = await self._live(found, query.thread_no if query.path else None)
                 count = len({one.seq for one in live if one.lexical > 0})
@@ -133,11 +144,11 @@ class Search:
         except LexicalUnavailable:
             self._on_damage()
             degraded.append("lexical")
-            return _question(terms, dict.fromkeys(terms, 1.0)), []
+            return _question(dict.fromkeys(terms, 1.0)), []
         return question, live
 
     async def _by_row(
-        self, query: SearchQuery, degraded: list[str]
+        self, query: SearchQuery, text: str, degraded: list[str]
     ) -> tuple[list[Candidate], dict[Key, float], Likeness]:
         """Return the passages on live branches that are most like the question, how like they
         are, and what tells how like any others are."""
@@ -148,7 +159,7 @@ class Search:
             serving = self._meaning.serving()
             if serving is None:
                 return nothing
-            row = await serving.questions.row(query.text)
+            row = await serving.questions.row(text)
             matrix = await serving.vectors.of(query.collection_id)
             for _ in range(FETCH_ROUNDS):
                 near, cosines, has_more = await asyncio.to_thread(
@@ -308,11 +319,11 @@ def _is_on(spans: Spans, branch_id: int, position: int) -> bool:
 
 
 def _fetch(
-    lexical: Lexical, where: Where, terms: tuple[str, ...], limit: int
+    lexical: Lexical, where: Where, terms: tuple[str, ...], times: tuple[str, ...], limit: int
 ) -> tuple[_Question, list[Candidate], bool]:
     """Search and look around what was found, in one go on one thread."""
-    question = _question(terms, lexical.rarity(terms))
-    found = lexical.search(where, terms, full_score=question.mass, limit=limit)
+    question = _question(lexical.rarity(terms, optional=times))
+    found = lexical.search(where, [*question.rarity], full_score=question.mass, limit=limit)
     places: set[tuple[int, int]] = set()
     have = {(one.branch_id, one.position) for one in found}
     for one in found[:NEIGHBOURS_OF]:
@@ -344,18 +355,18 @@ def _branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:
     return branch_id
 
 
-def _question(terms: tuple[str, ...], rarity: Mapping[str, float]) -> _Question:
+def _question(rarity: Mapping[str, float]) -> _Question:
     rarest = sorted(rarity.values(), reverse=True)[:FULL_QUESTION_WORDS]
-    return _Question(terms, rarity, max(sum(rarest), 1e-9))
+    return _Question(rarity, max(sum(rarest), 1e-9))
 
 
 def _scored(passage: WaitingPassage, question: _Question) -> Candidate:
     """Return what the index would find, nearly, if it held this passage."""
     norm = _K1 * (1 - _B + _B * passage.length / _USUAL_WORDS)
     score = 0.0
-    for term in question.terms:
+    for term, rarity in question.rarity.items():
         count = passage.stems.count(f" {term} ")
-        score += question.rarity[term] * count * (_K1 + 1) / (count + norm)
+        score += rarity * count * (_K1 + 1) / (count + norm)
     return passage.document.candidate(lexical=score / question.mass)
 
 

@@ -25,6 +25,7 @@ from governor.message import Message
 from governor.turn import Counter, Policy, TurnRequest
 from library.embedding.protocol import Embedder
 from library.ranking import Weights
+from library.reading.questions import question_kind
 from library.records import Hit, SearchQuery
 
 MODEL = "gpt-4o"
@@ -142,6 +143,8 @@ class LibraryAsker:
                 before_position=recorded.positions[-1],
                 exclude_seqs=frozenset(),
                 limit=limit,
+                asked_on=self._copy.replayed.asked_at.date(),
+                kind=question_kind(question),
             )
         )
         return found.hits

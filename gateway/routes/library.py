@@ -6,6 +6,7 @@ command line works. Nothing here is cached and nothing here decides: every answe
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -196,6 +197,7 @@ class LibraryRoutes:
                 before_position=ANYWHERE,
                 exclude_seqs=frozenset(),
                 limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+                asked_on=datetime.now(UTC).date(),
             )
         )
         hits = [

@@ -193,6 +193,7 @@ async def _first_thread(library: Library) -> SearchQuery:
         before_position=path[-1].upto - 10,
         exclude_seqs=frozenset(),
         limit=LIMIT,
+        asked_on=datetime.now(UTC).date(),
     )
 
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from governor.desk import FRAME, Desk, laid_again, lay_out, swaps
 from governor.rendering import parsed_block
+from library.reading.questions import QuestionKind
 from library.records import Event, Hit, Passage
 
 BEGIN = datetime(2024, 5, 8, tzinfo=UTC)
@@ -44,7 +45,12 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def laid_out(hits: list[Hit], room: int = 1_000, taken: frozenset[bytes] = frozenset()) -> Desk:
+def laid_out(
+    hits: list[Hit],
+    room: int = 1_000,
+    taken: frozenset[bytes] = frozenset(),
+    kind: QuestionKind = "depth",
+) -> Desk:
     return lay_out(
         hits,
         count=words,
@@ -52,6 +58,7 @@ def laid_out(hits: list[Hit], room: int = 1_000, taken: frozenset[bytes] = froze
         minimum_relevance=0.1,
         thread_no=HERE,
         taken_digests=taken,
+        kind=kind,
     )
 
 
@@ -91,7 +98,7 @@ def test_neighbouring_passages_are_laid_out_as_one() -> None:
         hit(source, ordinal=1, of=4, span=slice(3, 6)),
     ]
     [record] = parsed_block(laid_out(hits).block(HERE))
-    assert (record.text, record.part) == ("aaabbbccc", "1-3 of 4")
+    assert (record.text, record.part) == ("aaabbbccc", "part 1-3 of 4")
 
 
 def test_what_is_in_the_prompt_or_beside_the_point_stays_off() -> None:
@@ -119,3 +126,19 @@ def test_the_report_says_what_came_went_and_stayed() -> None:
     assert told["swapped_in"][0]["tokens"] > 1
     assert (told["swapped_out"], told["retained"]) == (["e9"], ["e1"])
     assert laid_out([]).block(HERE) == ""
+
+
+def test_of_near_copies_the_newest_lies_there_in_the_place_of_the_best() -> None:
+    """CASES J7 (engram#163)."""
+    said = "Remember that the greenhouse heating is switched to the winter programme every autumn."
+    old, new = event(1, said), event(9, f"Hello again! {said}")
+    other = event(5, "The greenhouse heating was installed by Bergmann and Sons of Uppsala.")
+    desk = laid_out([hit(old), hit(other, score=0.5), hit(new, score=0.4)])
+    assert desk.ids == ("e9", "e5")
+    assert {one.event.id: one.score for one in desk.laid} == {"e9": 0.9, "e5": 0.5}
+
+
+def test_texts_that_differ_in_a_number_are_no_copies() -> None:
+    said = "The greenhouse heating is set to {} degrees every autumn by the caretaker."
+    desk = laid_out([hit(event(at, said.format(18 + at))) for at in (1, 2)])
+    assert desk.ids == ("e1", "e2")

@@ -41,7 +41,7 @@ texts = st.one_of(
     st.lists(st.sampled_from([*HOSTILE, "a < b", "\n", "\\", "<"]), max_size=6).map("".join),
 )
 names = st.from_regex(r"[A-Za-z0-9_.-]{1,12}", fullmatch=True)
-parts = st.sampled_from(["", "2 of 5", "1-3 of 12"])
+parts = st.sampled_from(["", "part 2 of 5", "part 1-3 of 12", "excerpt"])
 records = st.builds(
     Record,
     id=names,

@@ -54,5 +54,5 @@ def test_a_trace_is_bounded() -> None:
 
 def test_the_part_of_a_record_is_named_only_where_it_is_one() -> None:
     assert DeskEntry(1, 0, 0, 1, 0, 9).part == DeskEntry(1, 0, 3, 4, 0, 9).part == ""
-    assert DeskEntry(1, 1, 1, 4, 0, 9).part == "2 of 4"
-    assert DeskEntry(1, 1, 2, 4, 0, 9).part == "2-3 of 4"
+    assert DeskEntry(1, 1, 1, 4, 0, 9).part == "part 2 of 4"
+    assert DeskEntry(1, 1, 2, 4, 0, 9).part == "part 2-3 of 4"

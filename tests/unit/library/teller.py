@@ -132,6 +132,7 @@ class Teller:
             before_position=self.recorded.path[-1].upto + 1 if before is None else before,
             exclude_seqs=frozenset(),
             limit=limit,
+            asked_on=START.date(),
         )
 
     async def ask(

@@ -10,7 +10,7 @@ from library.records import Range, Where
 
 def document(seq: int, words: str, *, branch: int = 1, position: int | None = None) -> Document:
     place = seq if position is None else position
-    return Document(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, branch % 2, words)
+    return Document(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, 0, branch % 2, words)
 
 
 def where(*ranges: Range, collection: int = 1, thread: int | None = 1, **more: object) -> Where:

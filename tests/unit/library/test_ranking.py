@@ -24,6 +24,7 @@ candidates = st.lists(
         at_s=st.integers(0, 40 * DAY_S),
         role=st.integers(0, 3),
         fingerprint=st.integers(1, 30),
+        speaker=st.integers(0, 2),
         lexical=st.floats(0, 2.2),
     ),
     max_size=30,
@@ -34,7 +35,7 @@ presets = st.sampled_from(["measured", "library-v1"])
 
 def said(seq: int, *, lexical: float = 0.0, day: int = 0, role: int = 0) -> Candidate:
     at_s = day * DAY_S + seq
-    return Candidate(seq, 0, 1, 0, 100, 1, 1, seq, at_s, role, seq, lexical)
+    return Candidate(seq, 0, 1, 0, 100, 1, 1, seq, at_s, role, seq, 0, lexical)
 
 
 def order(some: list[Candidate], weights: Weights) -> list[int]:
