@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
-from governor.rendering import parsed_block, without_blocks
+from governor.desk.rendering import parsed_block, without_blocks
 from library.analysis import question_words, words
 
 MARK = "[offline]"

@@ -8,9 +8,9 @@ template, and the desk, which changes, is as near to the end as it can be.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from governor.desk.rendering import SEPARATOR, shortened_text
 from governor.errors import BudgetTooSmall
 from governor.message import Message, Role
-from governor.rendering import SEPARATOR, shortened_text
 from governor.ring import Window
 from governor.state import TRACE_MESSAGES_MAX, Trace, message_key, traced
 from governor.transcript import Transcript, Unit

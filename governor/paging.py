@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from governor.budget import Rooms, rooms
-from governor.desk import Desk, laid_again, lay_out
+from governor.desk.laying import Desk, laid_again, lay_out
+from governor.desk.pins import fitting, pinned_block
 from governor.focus import focuses, in_turn
 from governor.layout import Layout, Prompt
-from governor.pins import fitting, pinned_block
 from governor.recording import Placed
 from governor.ring import Window, place_window
 from governor.state import PromptState

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from governor.desk import swaps
+from governor.desk.laying import swaps
 from governor.paging import Paged
 from governor.turn import SwapReport, TurnRequest
 

@@ -70,6 +70,7 @@ PURE_MAY_IMPORT = {
     *("functools", "hashlib", "heapq", "html", "itertools", "json", "math", "msgspec", "orjson"),
     *("re", "string", "typing", "unicodedata", "zlib", "fnmatch", "ipaddress", "imagesize"),
     *("textwrap", "operator", "struct", "io", "statistics"),
+    "threading",  # For a lock around remembered results.
 }
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp"}
 FUNCTION_LINES_MAX = 60

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gateway.bench.conversations import Conversation
-from governor.desk import FRAME, Headings
-from governor.rendering import DESK_TAG, HERE, Record, rendered_block, rendered_record, speaker
+from governor.desk.laying import FRAME, Headings
+from governor.desk.rendering import DESK_TAG, HERE, Record, rendered_block, rendered_record, speaker
 from governor.state import DeskEntry
 from governor.turn import Counter
 from library.passages import passages_of

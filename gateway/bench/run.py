@@ -26,7 +26,7 @@ from gateway.bench.replay import Replayed, question_messages, replayed
 from gateway.bench.results import Finished, keep, kept, place, tidy
 from gateway.bench.scoring import Answered, Laid, summary
 from governor.counting import Counters
-from governor.rendering import parsed_block
+from governor.desk.rendering import parsed_block
 from governor.turn import Counter
 
 Half = Literal["all", "even", "odd"]

@@ -17,11 +17,11 @@ import msgspec
 import orjson
 
 from gateway.wire.stripping import is_filled, is_made, without_ours
+from governor.desk.rendering import SEPARATOR
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
 from governor.images import image_of
 from governor.message import Image, Message, Opaque, Role
-from governor.rendering import SEPARATOR
 from governor.transcript import LEGACY_CALL
 from governor.turn import PlannedMessage
 

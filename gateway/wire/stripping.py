@@ -6,8 +6,8 @@ and the desk of a gateway in front of this one must.
 
 from typing import Any
 
+from governor.desk.rendering import without_blocks, without_marker
 from governor.layout import LEFT_OUT
-from governor.rendering import without_blocks, without_marker
 from governor.transcript import EMPTY, INTERRUPTED
 
 _RESULTS = ("tool", "function")

@@ -13,8 +13,8 @@ from governor.counting.prices import (
     template_tokens,
 )
 from governor.counting.sources import Asked, Source
+from governor.desk.rendering import SEPARATOR
 from governor.message import Message
-from governor.rendering import SEPARATOR
 
 PRICES_MAX = 8
 """Prices kept in a message, one a model: clients re-send messages, and name models as they like."""

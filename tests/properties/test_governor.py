@@ -21,7 +21,7 @@ from gateway.wire import chat_completions
 from gateway.wire.chat_completions import decode, encode, message_of
 from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
-from governor.rendering import without_blocks
+from governor.desk.rendering import without_blocks
 from library.library import Library, LibraryOptions
 from library.records import TurnState
 from tests.e2e.legality import request_tokens, violations

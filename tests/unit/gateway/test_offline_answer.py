@@ -16,7 +16,7 @@ from gateway.offline_answer import (
     Call,
     answer_to,
 )
-from governor.rendering import (
+from governor.desk.rendering import (
     DESK_TAG,
     PINNED_TAG,
     SEPARATOR,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from gateway.bench.conversations import Conversation, Said
 from gateway.bench.filling import LEAST_RECORD_TOKENS, Piece, Shelf
 from governor.counting import Counters
-from governor.desk import FRAME
-from governor.rendering import parsed_block
+from governor.desk.laying import FRAME
+from governor.desk.rendering import parsed_block
 
 COUNTER = Counters().counter_for("gpt-4o")
 AT = datetime(2025, 1, 1, tzinfo=UTC)
@@ -50,7 +50,7 @@ def test_all_passages_of_a_message_are_the_whole_message() -> None:
 def test_some_passages_say_which_they_are() -> None:
     first, second, *_ = SHELF.passages[1]
     count = len(SHELF.passages[1])
-    assert ids(SHELF.filled([second, first], 5_000)) == [("e1", f"1-2 of {count}")]
+    assert ids(SHELF.filled([second, first], 5_000)) == [("e1", f"part 1-2 of {count}")]
 
 
 def test_what_does_not_fit_is_skipped_but_ends_a_run() -> None:

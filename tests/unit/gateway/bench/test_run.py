@@ -17,7 +17,7 @@ from gateway.bench.results import Finished
 from gateway.bench.run import Options, OverBudget, Steps, chosen, run
 from gateway.bench.scoring import summary
 from governor.counting import Counters
-from governor.rendering import DESK_TAG, Record, rendered_block
+from governor.desk.rendering import DESK_TAG, Record, rendered_block
 from library.embedding.hashing import HashingEmbedder
 from library.ranking import PRESETS
 

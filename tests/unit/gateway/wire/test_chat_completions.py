@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.governor.desk.test_rendering import AT
 
 from gateway.wire.chat_completions import (
     MESSAGES_MAX,
@@ -13,10 +14,9 @@ from gateway.wire.chat_completions import (
     message_of,
     planned_raw,
 )
+from governor.desk.rendering import DESK_TAG, Record, rendered_block
 from governor.errors import MalformedTranscript
-from governor.rendering import DESK_TAG, Record, rendered_block
 from governor.turn import PlannedMessage
-from tests.unit.governor.test_rendering import AT
 
 DESK = rendered_block(DESK_TAG, [Record("e1", AT, "user", "this", "A fact.")])
 json_values = st.recursive(

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from governor.counting import Counters, MessageCounter
 from governor.counting.counter import PRICES_MAX
+from governor.desk.rendering import SEPARATOR
 from governor.message import Image, Message, Opaque, Role
-from governor.rendering import SEPARATOR
 from tests.unit.governor.counting.texts import count_of
 
 COUNTERS = Counters()

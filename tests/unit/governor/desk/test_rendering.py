@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governor.rendering import (
+from governor.desk.rendering import (
     BLOCKS_MAX,
     DESK_TAG,
     HERE,

@@ -1,20 +1,21 @@
 """Excerpts and turns of days, for questions about the whole."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governor.breadth import (
+from governor.desk.breadth import (
     LEAST_CHARS,
     MOST_CHARS,
     day_by_day,
     excerpt_chars,
     excerpt_stop,
 )
-from governor.rendering import parsed_block
+from governor.desk.rendering import parsed_block
 from library.records import Passage
-from tests.unit.governor.test_desk import BEGIN, HERE, event, hit, laid_out
+from tests.unit.governor.desk.test_laying import BEGIN, HERE, event, hit, laid_out
 
 LONG = "We met the builder on site today. He wants the roof done first, and the windows after. " * 9
 
@@ -41,13 +42,11 @@ def test_a_wider_desk_shows_longer_excerpts_within_bounds() -> None:
 
 def test_each_day_has_its_turn_before_one_has_its_second() -> None:
     days = [event(at, f"note {at}") for at in range(6)]
-    first, second = days[:3], days[3:]
-    moved = [hit(one) for one in first]
-    later = [
-        hit(type(one)(**{**_fields(one), "occurred_at": BEGIN + timedelta(days=3)}))
-        for one in second
+    moved = [
+        hit(one if one.seq < 3 else replace(one, occurred_at=BEGIN + timedelta(days=3)))
+        for one in days
     ]
-    order = [one.event.seq for one in day_by_day([*moved, *later])]
+    order = [one.event.seq for one in day_by_day(moved)]
     assert order == [0, 3, 1, 4, 2, 5]
 
 
@@ -64,7 +63,3 @@ def test_a_broad_question_gets_a_little_of_many_records_that_say_so() -> None:
 def test_a_short_record_is_whole_in_a_broad_desk_too() -> None:
     [record] = parsed_block(laid_out([hit(event(1, "A short note."))], kind="order").block(HERE))
     assert (record.text, record.part) == ("A short note.", "")
-
-
-def _fields(one: object) -> dict[str, object]:
-    return {name: getattr(one, name) for name in one.__slots__}  # type: ignore[attr-defined]

@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governor.desk import FRAME, Desk, laid_again, lay_out, swaps
-from governor.rendering import parsed_block
+from governor.desk.laying import FRAME, Desk, laid_again, lay_out, swaps
+from governor.desk.rendering import parsed_block
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit, Passage
 

@@ -7,9 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from governor.breadth import day_by_day, excerpt_chars, excerpt_stop
-from governor.layout import CHARS_A_TOKEN_MAX
-from governor.rendering import (
+from governor.desk.breadth import day_by_day, excerpt_chars, excerpt_stop
+from governor.desk.rendering import (
     DESK_TAG,
     HERE,
     RUN_GAP,
@@ -21,6 +20,7 @@ from governor.rendering import (
     rendered_record,
     speaker,
 )
+from governor.layout import CHARS_A_TOKEN_MAX
 from governor.state import DeskEntry
 from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind

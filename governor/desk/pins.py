@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from governor.desk import record_of
+from governor.desk.laying import record_of
+from governor.desk.rendering import PINNED_TAG, framed, heading, rendered_block, rendered_record
 from governor.packing import Candidate, pack
-from governor.rendering import PINNED_TAG, framed, heading, rendered_block, rendered_record
 from library.records import Event
 
 FRAME = framed(PINNED_TAG, ["x"])
