@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,9 @@ class Search:
         )
         found = list({one[:2]: one for one in (*near, *found)}.values())
         cosines |= likeness([one[:2] for one in found if one[:2] not in cosines])
+        around = await self._around(query, found, cosines)
+        cosines |= likeness([one[:2] for one in around])
+        found += around
         tail, is_cut = await self._waiting(query)
         if is_cut:
             degraded.append("index-behind")
@@ -125,7 +129,7 @@ class Search:
     async def _by_words(
         self, query: SearchQuery, degraded: list[str]
     ) -> tuple[_Question, list[Candidate]]:
-        """Return what the index finds on live branches: passages that match, and neighbours."""
+        """Return the passages on live branches that the index finds."""
         terms = tuple(dict.fromkeys(stems(question_words(query.text))))
         times = tuple(stems(asked_time_words(query.text, query.asked_on)))
         where = where_of(query)
@@ -181,6 +185,28 @@ class Search:
         if self._meaning.is_behind:
             degraded.append("vectors")
         return live, cosines, partial(matrix.cosines, row)
+
+    async def _around(
+        self, query: SearchQuery, found: Sequence[Candidate], cosines: Mapping[Key, float]
+    ) -> list[Candidate]:
+        """Return what was said next to the best, as far as it is not found yet."""
+        weights = self._weights
+        if not weights.neighbours:
+            return []
+        best = nsmallest(
+            NEIGHBOURS_OF,
+            found,
+            key=lambda one: (
+                -weights.lexical * one.lexical - weights.dense * cosines.get(one[:2], 0.0),
+                one[:2],
+            ),
+        )
+        try:
+            return await asyncio.to_thread(
+                _look_around, self._catalogue.lexical, where_of(query), best, found
+            )
+        except LexicalUnavailable:
+            return []  # Said by `_by_words`, too.
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
@@ -321,17 +347,23 @@ def _is_on(spans: Spans, branch_id: int, position: int) -> bool:
 def _fetch(
     lexical: Lexical, where: Where, terms: tuple[str, ...], times: tuple[str, ...], limit: int
 ) -> tuple[_Question, list[Candidate], bool]:
-    """Search and look around what was found, in one go on one thread."""
+    """Weigh the words and search, in one go on one thread."""
     question = _question(lexical.rarity(terms, optional=times))
     found = lexical.search(where, [*question.rarity], full_score=question.mass, limit=limit)
-    places: set[tuple[int, int]] = set()
+    return question, found, len(found) == limit
+
+
+def _look_around(
+    lexical: Lexical, where: Where, best: Sequence[Candidate], found: Sequence[Candidate]
+) -> list[Candidate]:
     have = {(one.branch_id, one.position) for one in found}
-    for one in found[:NEIGHBOURS_OF]:
-        for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1):
-            places.add((_branch_at(where.ranges, one.branch_id, position), position))
+    places = {
+        (_branch_at(where.ranges, one.branch_id, position), position)
+        for one in best
+        for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1)
+    }
     wanted = sorted(place for place in places - have if place[1] >= 0)
-    around = lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
-    return question, found + around, len(found) == limit
+    return lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
 
 
 def _unknown(_: Sequence[Key]) -> dict[Key, float]:

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.governor.desk.test_rendering import AT
 
 from gateway.wire.chat_completions import (
     MESSAGES_MAX,
@@ -17,6 +16,7 @@ from gateway.wire.chat_completions import (
 from governor.desk.rendering import DESK_TAG, Record, rendered_block
 from governor.errors import MalformedTranscript
 from governor.turn import PlannedMessage
+from tests.unit.governor.desk.test_rendering import AT
 
 DESK = rendered_block(DESK_TAG, [Record("e1", AT, "user", "this", "A fact.")])
 json_values = st.recursive(
