@@ -23,10 +23,10 @@ from pathlib import Path
 from library.analysis import fingerprint, key_prefix, words
 from library.errors import UnknownRecord
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
-from library.ranking import ROLES
 from library.reading.speakers import speaker_key
 from library.reading.time_words import time_words
 from library.records import Event, Passage
+from library.retrieval.ranking import ROLES
 from library.runtime.breath import Breath
 from library.store.contract import Store
 

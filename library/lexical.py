@@ -22,8 +22,8 @@ import tantivy
 from tantivy import Occur, Query
 
 from library.errors import LibraryError
-from library.ranking import Candidate
 from library.records import Range, Where
+from library.retrieval.ranking import Candidate
 from library.runtime.allocator import give_back
 
 SCHEMA_VERSION = 3

@@ -21,7 +21,6 @@ from library.embedding.names import NONE
 from library.embedding.opening import EmbedderOptions
 from library.indexer import Indexer
 from library.lexical import LexicalUnavailable
-from library.ranking import PRESETS, Preset, Weights
 from library.records import (
     Event,
     IncomingTurn,
@@ -31,7 +30,8 @@ from library.records import (
     SearchResult,
     TurnState,
 )
-from library.search import Search
+from library.retrieval.ranking import PRESETS, Preset, Weights
+from library.retrieval.search import Search
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
 

@@ -22,7 +22,7 @@ from gateway.bench.replay import COLLECTION, Replayed, copied
 from governor.counting import Counters
 from library.embedding.meaning import stored_identity
 from library.embedding.protocol import Embedder
-from library.ranking import PRESETS
+from library.retrieval.ranking import PRESETS
 
 BASELINES = ("window", "fts5", "dense", "library-v1")
 Ranker = Callable[[str], Awaitable[Iterable[Piece]]]

@@ -38,7 +38,7 @@ from governor.counting import Counters
 from library.embedding.names import NONE, parsed
 from library.embedding.opening import EmbedderOptions
 from library.embedding.protocol import EmbedderUnavailable
-from library.ranking import PRESETS, Preset, Weights
+from library.retrieval.ranking import PRESETS, Preset, Weights
 
 SIGNALS = tuple(one.name for one in fields(Weights))
 PEERS = "peers"

@@ -24,9 +24,9 @@ from governor.governor import Clock, Governor
 from governor.message import Message
 from governor.turn import Counter, Policy, TurnRequest
 from library.embedding.protocol import Embedder
-from library.ranking import Weights
 from library.reading.questions import question_kind
 from library.records import Hit, SearchQuery
+from library.retrieval.ranking import Weights
 
 MODEL = "gpt-4o"
 """Whose tokenizer counts: o200k."""

@@ -32,8 +32,8 @@ from governor.message import Message
 from library.embedding.opening import given
 from library.embedding.protocol import Embedder
 from library.library import Library
-from library.ranking import PRESETS, Weights
 from library.records import IncomingMessage, IncomingTurn
+from library.retrieval.ranking import PRESETS, Weights
 from library.store.encoding import event_id, generated_seq
 from library.store.sqlite import SqliteStore
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from library.embedding.opening import given
 from library.embedding.protocol import Embedder
 from library.library import Library
-from library.ranking import PRESETS, Preset
 from library.records import (
     IncomingMessage,
     IncomingTurn,
@@ -21,6 +20,7 @@ from library.records import (
     SearchResult,
     TurnState,
 )
+from library.retrieval.ranking import PRESETS, Preset
 from library.store.sqlite import SqliteStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

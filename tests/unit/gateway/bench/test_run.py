@@ -19,7 +19,7 @@ from gateway.bench.scoring import summary
 from governor.counting import Counters
 from governor.desk.rendering import DESK_TAG, Record, rendered_block
 from library.embedding.hashing import HashingEmbedder
-from library.ranking import PRESETS
+from library.retrieval.ranking import PRESETS
 
 DAY = datetime(2025, 3, 1, 10, tzinfo=UTC)
 CHATTER = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.ranking import PRESETS, Candidate, Preset, Weights, rank
+from library.retrieval.ranking import PRESETS, Candidate, Preset, Weights, rank
 
 DAY_S = 86_400
 

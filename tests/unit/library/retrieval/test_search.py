@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from library import search
 from library.embedding.hashing import HashingEmbedder
 from library.embedding.protocol import EmbedderUnavailable
 from library.records import Segment
+from library.retrieval import search
 from tests.unit.library.teller import Teller, opened, without
 
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from library import tail
+from library.retrieval import tail
+from library.retrieval.tail import Tail
 from library.store.sqlite import SqliteStore
-from library.tail import Tail
 from tests.unit.library.teller import Teller, opened
 
 

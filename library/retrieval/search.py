@@ -10,8 +10,7 @@ without the embedder the words do.
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nsmallest
@@ -24,12 +23,13 @@ from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning
 from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical, LexicalUnavailable, stems
-from library.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, rank
 from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
 from library.reading.time_words import asked_time_words
-from library.records import Event, Hit, Passage, Path, Range, SearchQuery, SearchResult, Where
+from library.records import Event, Hit, Passage, SearchQuery, SearchResult, Where
+from library.retrieval.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, rank
+from library.retrieval.scope import LivePaths, Spans, branch_at, is_on, spans_of, where_of
+from library.retrieval.tail import Tail, WaitingEvent, WaitingPassage
 from library.store.contract import Store
-from library.tail import Tail, WaitingEvent, WaitingPassage
 from library.vectors.vectors import VectorsLoading
 
 if TYPE_CHECKING:
@@ -50,16 +50,12 @@ again for four times as many."""
 TAIL_EVENTS = 256
 """Newest events that are not in the index yet and are scored here, a millisecond at most: what a
 thread can bring while indexing gathers."""
-MOST_PATHS = 4_096
-"""Live paths of other threads kept in memory, about 200 bytes each."""
 FULL_QUESTION_WORDS = 8
 """Of a longer question the rarest words count as all of it: no passage holds a whole page."""
 Key = tuple[int, int]
 """(seq, ordinal) of a passage."""
 Likeness = Callable[[Sequence[Key]], dict[Key, float]]
 """Returns how like the question passages are, for those that have a vector."""
-Spans = Mapping[int, tuple[int, int]]
-"""Positions of a path by branch, first and last."""
 _K1, _B = 1.2, 0.75
 """BM25 as tantivy computes it."""
 _USUAL_WORDS = 60.0
@@ -215,7 +211,7 @@ class Search:
             one
             for one in found
             if one.thread_no == own_thread
-            or _is_on(paths[one.thread_no], one.branch_id, one.position)
+            or is_on(paths[one.thread_no], one.branch_id, one.position)
         ]
 
     async def _waiting(self, query: SearchQuery) -> tuple[list[WaitingEvent], bool]:
@@ -243,7 +239,7 @@ class Search:
             is_cut = is_cut or len(missing) == TAIL_EVENTS or query.scope == "project"
             more, is_later = await self.tail.of_events(missing)
             found, is_late = [*found, *more], is_late or is_later
-        own_spans = _spans(query.path)
+        own_spans = spans_of(query.path)
         unique = {one.seq: one for one in found if one.seq not in query.exclude_seqs}
         in_scope = [one for one in unique.values() if await self._has(query, own_spans, one)]
         return in_scope, is_cut or is_late
@@ -252,13 +248,13 @@ class Search:
         if one.collection_id != query.collection_id:
             return False
         if query.path and one.thread_no == query.thread_no:
-            return one.position < query.before_position and _is_on(
+            return one.position < query.before_position and is_on(
                 own_spans, one.branch_id, one.position
             )
         if query.scope != "project":
             return False
         paths = await self.paths.of({one.thread_no})
-        return _is_on(paths[one.thread_no], one.branch_id, one.position)
+        return is_on(paths[one.thread_no], one.branch_id, one.position)
 
     async def _load(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
         """Return hits with their events; what was deleted meanwhile gives way to the next."""
@@ -272,76 +268,6 @@ class Search:
                 if event is not None and _is_same(event, one.candidate):
                     hits.append(Hit(event, _passage(one.candidate), one.score, one.signals))
         return hits[: query.limit]
-
-
-class LivePaths:
-    """The live path of threads as spans, kept until somebody says that it may have changed."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._kept: OrderedDict[int, Spans] = OrderedDict()
-        self.hits = 0
-        self.misses = 0
-        self._generation = 0
-
-    async def of(self, thread_nos: Collection[int]) -> Mapping[int, Spans]:
-        """Return the live spans of threads; none for a thread that is gone."""
-        found: dict[int, Spans] = {}
-        for thread_no in thread_nos:
-            if thread_no in self._kept:
-                self._kept.move_to_end(thread_no)
-                found[thread_no] = self._kept[thread_no]
-        missing = [thread_no for thread_no in thread_nos if thread_no not in found]
-        self.hits += len(found)
-        self.misses += len(missing)
-        if missing:
-            generation = self._generation
-            paths = await self._store.live_paths(missing)
-            fresh = {thread_no: _spans(path) for thread_no, path in paths.items()}
-            found |= fresh
-            if generation == self._generation:
-                self._kept |= fresh
-                while len(self._kept) > MOST_PATHS:
-                    self._kept.popitem(last=False)
-        return found
-
-    def forget(self, thread_no: int | None = None) -> None:
-        """Drop what is kept of a thread, or of all."""
-        # A lookup that is on its way must not bring an old path back.
-        self._generation += 1
-        if thread_no is None:
-            self._kept.clear()
-        else:
-            self._kept.pop(thread_no, None)
-
-
-def where_of(query: SearchQuery) -> Where:
-    """Return a query's scope as the index checks it."""
-    ranges = (
-        Range(branch_id, low, min(high, query.before_position - 1))
-        for branch_id, (low, high) in _spans(query.path).items()
-    )
-    return Where(
-        collection_id=query.collection_id,
-        thread_no=query.thread_no if query.path else None,
-        ranges=tuple(span for span in ranges if span.low <= span.high),
-        has_others=query.scope == "project",
-        exclude_seqs=query.exclude_seqs,
-    )
-
-
-def _spans(path: Path) -> Spans:
-    spans = {}
-    low = 0
-    for segment in path:
-        spans[segment.branch_id] = (low, segment.upto)
-        low = segment.upto + 1
-    return spans
-
-
-def _is_on(spans: Spans, branch_id: int, position: int) -> bool:
-    low, high = spans.get(branch_id, (1, 0))
-    return low <= position <= high
 
 
 def _fetch(
@@ -358,7 +284,7 @@ def _look_around(
 ) -> list[Candidate]:
     have = {(one.branch_id, one.position) for one in found}
     places = {
-        (_branch_at(where.ranges, one.branch_id, position), position)
+        (branch_at(where.ranges, one.branch_id, position), position)
         for one in best
         for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1)
     }
@@ -376,15 +302,6 @@ def _look_near(
     """Return the passages most like a question, how like, and whether there may be more."""
     near = dict(matrix.search(row, where, limit=limit))
     return lexical.passages(list(near)), near, len(near) == limit
-
-
-def _branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:
-    """Return the branch that holds a position near one of `branch_id` on the same path."""
-    if any(span.branch_id == branch_id for span in ranges):
-        for span in ranges:
-            if span.low <= position <= span.high:
-                return span.branch_id
-    return branch_id
 
 
 def _question(rarity: Mapping[str, float]) -> _Question:

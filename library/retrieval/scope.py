@@ -1,0 +1,91 @@
+"""What of the store a search may find: its threads' live paths, as spans of positions."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+
+from library.records import Path, Range, SearchQuery, Where
+from library.store.contract import Store
+
+MOST_PATHS = 4_096
+"""Live paths of other threads kept in memory, about 200 bytes each."""
+Spans = Mapping[int, tuple[int, int]]
+"""Positions of a path by branch, first and last."""
+
+
+class LivePaths:
+    """The live path of threads as spans, kept until somebody says that it may have changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[int, Spans] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
+        self._generation = 0
+
+    async def of(self, thread_nos: Collection[int]) -> Mapping[int, Spans]:
+        """Return the live spans of threads; none for a thread that is gone."""
+        found: dict[int, Spans] = {}
+        for thread_no in thread_nos:
+            if thread_no in self._kept:
+                self._kept.move_to_end(thread_no)
+                found[thread_no] = self._kept[thread_no]
+        missing = [thread_no for thread_no in thread_nos if thread_no not in found]
+        self.hits += len(found)
+        self.misses += len(missing)
+        if missing:
+            generation = self._generation
+            paths = await self._store.live_paths(missing)
+            fresh = {thread_no: spans_of(path) for thread_no, path in paths.items()}
+            found |= fresh
+            if generation == self._generation:
+                self._kept |= fresh
+                while len(self._kept) > MOST_PATHS:
+                    self._kept.popitem(last=False)
+        return found
+
+    def forget(self, thread_no: int | None = None) -> None:
+        """Drop what is kept of a thread, or of all."""
+        # A lookup that is on its way must not bring an old path back.
+        self._generation += 1
+        if thread_no is None:
+            self._kept.clear()
+        else:
+            self._kept.pop(thread_no, None)
+
+
+def where_of(query: SearchQuery) -> Where:
+    """Return a query's scope as the index checks it."""
+    ranges = (
+        Range(branch_id, low, min(high, query.before_position - 1))
+        for branch_id, (low, high) in spans_of(query.path).items()
+    )
+    return Where(
+        collection_id=query.collection_id,
+        thread_no=query.thread_no if query.path else None,
+        ranges=tuple(span for span in ranges if span.low <= span.high),
+        has_others=query.scope == "project",
+        exclude_seqs=query.exclude_seqs,
+    )
+
+
+def spans_of(path: Path) -> Spans:
+    spans = {}
+    low = 0
+    for segment in path:
+        spans[segment.branch_id] = (low, segment.upto)
+        low = segment.upto + 1
+    return spans
+
+
+def is_on(spans: Spans, branch_id: int, position: int) -> bool:
+    low, high = spans.get(branch_id, (1, 0))
+    return low <= position <= high
+
+
+def branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:
+    """Return the branch that holds a position near one of `branch_id` on the same path."""
+    if any(span.branch_id == branch_id for span in ranges):
+        for span in ranges:
+            if span.low <= position <= span.high:
+                return span.branch_id
+    return branch_id
