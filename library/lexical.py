@@ -13,7 +13,7 @@ collection, which would commit once for each collection instead of once for all.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -165,6 +165,12 @@ class Lexical:
             for term, frequency in frequencies.items()
             if frequency or term in terms
         }
+
+    def known(self, terms: Collection[str]) -> list[str]:
+        """Return those of the terms that some passage has, of whatever collection."""
+        with _mapped():
+            searcher = self._index.searcher()
+            return [term for term in terms if searcher.doc_freq(_WORDS, term)]
 
     def search(
         self, where: Where, terms: Sequence[str], *, full_score: float, limit: int

@@ -50,6 +50,10 @@ def test_another_collection_is_never_found(lexical: Lexical) -> None:
     assert found(lexical, where(Range(2, 0, 999)), "deploy") == []
 
 
+def test_it_knows_the_terms_that_some_passage_has(lexical: Lexical) -> None:
+    assert lexical.known(["deploy", "deploi", "number7", ""]) == ["deploy", "number7"]
+
+
 def test_adding_an_event_again_replaces_it(lexical: Lexical) -> None:
     lexical.add([document(7, "something new")], replaced=(7,))
     lexical.commit()

@@ -1,0 +1,84 @@
+"""What a question's unknown words were meant to be: words of the index one slip away. Pure.
+
+A slip is a letter too many, too few, wrong, or two in the wrong order. Every string one slip away
+from an unknown word is made (about 400) and looked up in the index; so no vocabulary is kept, and a
+word that the index knows costs nothing and is never touched. A short unknown word that is one slip
+away from a stop word was one, and is dropped.
+
+Measured on LoCoMo, words alone, recall at 1,024 / 2,048 tokens: .801 / .861 as asked; with a slip
+in a fifth of the words .730 / .802, corrected .781 / .846; questions without slips .800 / .862. Two
+slips in long words, or two spellings of known words, brought nothing. An unknown word costs 1 ms on
+an index of 7,000 long passages. (2026-11-30)
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from library.analysis import STOP_WORDS
+
+SHORTEST_CHARS, LONGEST_CHARS = 4, 20
+STOP_WORD_CHARS = 6
+"""A longer word is not taken for a stop word."""
+CUT_FROM_CHARS = 7
+"""Of a word so long the ending may be what hides its stem: it is tried without."""
+MOST_CORRECTED = 4
+"""Unknown words of one question."""
+WEIGHT = 0.8
+"""Of a correction, shared among several."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+Known = Callable[[Collection[str]], Collection[str]]
+"""Returns those of some terms that the index has."""
+
+
+def weighed_terms(words: Sequence[str], stems: Sequence[str], known: Known) -> Mapping[str, float]:
+    """Return the terms to look for, with weights in (0, 1], in order.
+
+    `stems` has the term of each of the question's `words`.
+    """
+    has = frozenset(known(stems))
+    terms: dict[str, float] = {}
+    left = MOST_CORRECTED
+    for word, stem in zip(words, stems, strict=True):
+        if stem in has or not _is_correctable(word):
+            terms[stem] = 1.0
+            continue
+        if len(word) <= STOP_WORD_CHARS and not STOP_WORDS.isdisjoint(one_slip_away(word)):
+            continue
+        terms[stem] = 1.0  # The newest events, that the index does not hold, may have it.
+        if left:
+            left -= 1
+            meant = _meant(word, stem, known)
+            for one in meant:
+                terms.setdefault(one, WEIGHT / len(meant) ** 0.5)
+    return terms or dict.fromkeys(stems, 1.0)
+
+
+def one_slip_away(word: str) -> frozenset[str]:
+    """Return every string that is one slip away from a word of ASCII letters."""
+    halves = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    fewer = {head + tail[1:] for head, tail in halves if tail}
+    turned = {head + tail[1] + tail[0] + tail[2:] for head, tail in halves if len(tail) > 1}
+    others = {head + letter + tail[1:] for head, tail in halves if tail for letter in _LETTERS}
+    more = {head + letter + tail for head, tail in halves for letter in _LETTERS}
+    return frozenset((fewer | turned | others | more) - {word})
+
+
+def _meant(word: str, stem: str, known: Known) -> list[str]:
+    """Return the known terms that an unknown word may stand for, the likeliest spelling's."""
+    tried = [stem, word]
+    if len(word) >= CUT_FROM_CHARS:
+        tried += [word[:-1], word[:-2], word[:-3]]
+    for one in dict.fromkeys(tried):
+        found = known(_alike(one))
+        if found:
+            return sorted(found)
+    return []
+
+
+def _alike(term: str) -> frozenset[str]:
+    return frozenset(one for one in (*one_slip_away(term), term) if len(one) >= SHORTEST_CHARS - 1)
+
+
+def _is_correctable(word: str) -> bool:
+    is_plain = word.isascii() and word.isalpha()
+    return is_plain and SHORTEST_CHARS <= len(word) <= LONGEST_CHARS
