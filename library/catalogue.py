@@ -229,12 +229,6 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
     return documents
 
 
-def key_of(event: Event) -> str:
-    """Return the "[date] speaker:" under which an event is indexed."""
-    key, _ = _key(event)
-    return key
-
-
 def _key(event: Event) -> tuple[str, str]:
     return key_prefix(event.occurred_at.date(), role=event.role, name=event.name)
 

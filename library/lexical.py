@@ -173,19 +173,17 @@ class Lexical:
             return [term for term in terms if searcher.doc_freq(_WORDS, term)]
 
     def search(
-        self, where: Where, terms: Sequence[str], *, full_score: float, limit: int
+        self, where: Where, terms: Mapping[str, float], *, full_score: float, limit: int
     ) -> list[Candidate]:
-        """Return the best passages in scope that hold any of the terms, best first.
+        """Return the best passages in scope that hold any of the terms, best first; each term
+        counts as much as its weight says.
 
         Their `lexical` is BM25 divided by `full_score`.
         """
         if not terms or not (where.ranges or where.has_others):
             return []
         with _mapped():
-            wanted = [
-                (Occur.Should, Query.term_query(self._schema, _WORDS, term, "freq"))
-                for term in terms
-            ]
+            wanted = [(Occur.Should, self._word(term, weight)) for term, weight in terms.items()]
             if self._is_nearly_all(where):
                 found = self._fetch_checked(wanted, where, full_score, limit)
                 if found is not None:
@@ -257,6 +255,10 @@ class Lexical:
         if self._writer is None:
             self._writer = self._index.writer(WRITER_HEAP_BYTES, 1)
         return self._writer
+
+    def _word(self, term: str, weight: float) -> Query:
+        query = Query.term_query(self._schema, _WORDS, term, "freq")
+        return query if weight == 1.0 else Query.boost_query(query, weight)
 
     def _term(self, field: str, value: int) -> Query:
         return Query.term_query(self._schema, field, value)

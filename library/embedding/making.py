@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from library.catalogue import key_of
 from library.embedding.protocol import Embedder, EmbedderChanged, EmbedderUnavailable
 from library.errors import LibraryError
 from library.records import Event, IndexedEvent, OwedRows
@@ -127,9 +126,11 @@ class RowMaker:
 
 
 def texts_of(event: Event, one: IndexedEvent) -> list[str]:
-    """Return what is embedded of an event: its passages, each with date and speaker."""
-    key = key_of(event)
-    return [f"{key} {event.text[part.start : part.stop]}" for part in one.passages]
+    """Return what is embedded of an event: its passages, as they are.
+
+    With the date and the speaker in front, a short message is like every other of that day.
+    """
+    return [event.text[part.start : part.stop] for part in one.passages]
 
 
 def _first(owed: OwedRows, passage_count: int) -> OwedRows:

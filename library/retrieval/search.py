@@ -24,6 +24,7 @@ from library.embedding.meaning import Meaning
 from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical, LexicalUnavailable, stems
 from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
+from library.reading.spelling import weighed_terms
 from library.reading.time_words import asked_time_words
 from library.records import Event, Hit, Passage, SearchQuery, SearchResult, Where
 from library.retrieval.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, rank
@@ -126,15 +127,15 @@ class Search:
         self, query: SearchQuery, degraded: list[str]
     ) -> tuple[_Question, list[Candidate]]:
         """Return the passages on live branches that the index finds."""
-        terms = tuple(dict.fromkeys(stems(question_words(query.text))))
-        times = tuple(stems(asked_time_words(query.text, query.asked_on)))
+        words = question_words(query.text)
+        times = stems(asked_time_words(query.text, query.asked_on))
         where = where_of(query)
         limit = CANDIDATES
         try:
             lexical = self._catalogue.lexical
             for _ in range(FETCH_ROUNDS):
                 question, found, has_more = await asyncio.to_thread(
-                    _fetch, lexical, where, terms, times, limit
+                    _fetch, lexical, where, words, times, limit
                 )
                 live = await self._live(found, query.thread_no if query.path else None)
                 count = len({one.seq for one in live if one.lexical > 0})
@@ -144,7 +145,7 @@ class Search:
         except LexicalUnavailable:
             self._on_damage()
             degraded.append("lexical")
-            return _question(dict.fromkeys(terms, 1.0)), []
+            return _question(dict.fromkeys(stems(words), 1.0)), []
         return question, live
 
     async def _by_row(
@@ -198,11 +199,12 @@ class Search:
             ),
         )
         try:
-            return await asyncio.to_thread(
+            around = await asyncio.to_thread(
                 _look_around, self._catalogue.lexical, where_of(query), best, found
             )
         except LexicalUnavailable:
             return []  # Said by `_by_words`, too.
+        return await self._live(around, query.thread_no if query.path else None)
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
@@ -271,11 +273,14 @@ class Search:
 
 
 def _fetch(
-    lexical: Lexical, where: Where, terms: tuple[str, ...], times: tuple[str, ...], limit: int
+    lexical: Lexical, where: Where, words: Sequence[str], times: Sequence[str], limit: int
 ) -> tuple[_Question, list[Candidate], bool]:
     """Weigh the words and search, in one go on one thread."""
-    question = _question(lexical.rarity(terms, optional=times))
-    found = lexical.search(where, [*question.rarity], full_score=question.mass, limit=limit)
+    weights = dict(weighed_terms(words, stems(words), lexical.known))
+    rarity = lexical.rarity([*weights], optional=times)
+    question = _question({term: weights.get(term, 1.0) * rarity[term] for term in rarity})
+    weights = {term: weights.get(term, 1.0) for term in rarity}
+    found = lexical.search(where, weights, full_score=question.mass, limit=limit)
     return question, found, len(found) == limit
 
 

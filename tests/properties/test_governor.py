@@ -249,7 +249,7 @@ def test_pins_are_in_the_prompt_or_in_the_report(
     is_in_window = event.digest in {message.digest for message in sent.messages}
     assert is_in_window or event.id in turn.report.pinned + turn.report.pins_left_out
     if event.id in turn.report.pinned:
-        assert f'id="{event.id}"' in json.dumps(outbound(body, turn)).replace('\\"', '"')
+        assert f"¶{event.id} " in json.dumps(outbound(body, turn), ensure_ascii=False)
 
 
 @slow

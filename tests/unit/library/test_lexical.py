@@ -20,7 +20,7 @@ def where(*ranges: Range, collection: int = 1, thread: int | None = 1, **more: o
 
 
 def found(lexical: Lexical, scope: Where, *words: str) -> list[tuple[int, float]]:
-    some = lexical.search(scope, stems(words), full_score=1.0, limit=100)
+    some = lexical.search(scope, dict.fromkeys(stems(words), 1.0), full_score=1.0, limit=100)
     return [(one.seq, one.lexical) for one in some]
 
 
@@ -117,7 +117,9 @@ def test_a_scope_looked_at_afterwards_finds_what_a_scope_in_the_query_finds(
         monkeypatch.setattr(module, "NEARLY_ALL", share)
         # Terms of different rarity, so that no two passages score alike.
         terms = stems(["deploy", "mars1", *(f"number{seq}" for seq in range(1, 40))])
-        one = lexical.search(scope, terms[: 2 + limit], full_score=1.0, limit=limit)
+        one = lexical.search(
+            scope, dict.fromkeys(terms[: 2 + limit], 1.0), full_score=1.0, limit=limit
+        )
         scores.append([each.lexical for each in one])
     assert scores[0] == scores[1]
 

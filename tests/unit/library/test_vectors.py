@@ -55,7 +55,7 @@ async def test_what_holds_no_word_of_the_question_is_found_by_its_vector(tmp_pat
         await teller.tell("The launch code is kestral")
         await teller.tell(*(f"Note {number} about roses and compost" for number in range(300)))
         await teller.embedded()
-        hits = (await teller.ask("the kestrel", limit=20)).hits
+        hits = (await teller.ask("the kestralvwxyz", limit=20)).hits
         [hit] = [one for one in hits if one.event.text == "The launch code is kestral"]
         assert "lexical" not in hit.signals
 
@@ -171,7 +171,7 @@ async def test_a_deleted_thread_uses_up_no_candidate_and_the_others_stay_in_memo
         # A second load would never come.
         monkeypatch.setattr(module, "LOAD_WAIT_S", 0.0)
         assert await library.forget_thread("s", collection_id=None) == 300
-        result = await other.ask("kestrel", scope="project")
+        result = await other.ask("a hawk", scope="project")
         assert result.degraded == ()
         assert result.hits[0].event.text == "A hawk like the kestrals"
         assert "dense" in result.hits[0].signals

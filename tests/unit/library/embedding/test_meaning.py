@@ -143,13 +143,13 @@ async def test_another_embedder_takes_over_when_all_is_embedded_anew(tmp_path: P
         before = await status_of(library)
         assert (before["identity"], before["replaces"]) == ("second/1", "first/1")
         assert before["owed_count"] == 42
-        result = await teller.ask("kestrel", scope="project")
+        result = await teller.ask("code kestrel", scope="project")
         assert ("The code is kestral" in like(result), result.degraded) == (True, ())
-        assert (first.asked, second.asked) == (["kestrel"], [])
+        assert (first.asked, second.asked) == (["code kestrel"], [])
         second.may_embed.set()
         assert await library.wait_embedded(WAIT_S)
-        result = await teller.ask("kestrel", scope="project")
-        assert ("The code is kestral" in like(result), second.asked) == (True, ["kestrel"])
+        result = await teller.ask("code kestrel", scope="project")
+        assert ("The code is kestral" in like(result), second.asked) == (True, ["code kestrel"])
         after = await status_of(library)
         assert (after["serving"], after["replaces"], after["owed_count"]) == ("second/1", None, 0)
         async with asyncio.timeout(WAIT_S):
@@ -268,7 +268,7 @@ async def test_a_deleted_thread_leaves_no_row(tmp_path: Path) -> None:
         teller = await told(library, "The code is kestral")
         other = await told(library, "Hello", session="t")
         assert await library.wait_embedded(WAIT_S)
-        assert "The code is kestral" in like(await other.ask("kestrel", scope="project"))
+        assert "The code is kestral" in like(await other.ask("code kestrel", scope="project"))
         assert teller.recorded is not None
         await library.forget_thread(teller.recorded.thread_id, collection_id=None)
         assert [row.seq for row in await rows_of(library, "told")] == [2]

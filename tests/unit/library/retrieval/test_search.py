@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from library.embedding.hashing import HashingEmbedder
 from library.embedding.protocol import EmbedderUnavailable
 from library.records import Segment
-from library.retrieval import search
+from library.retrieval import scope, search
 from tests.unit.library.teller import Teller, opened, without
 
 
@@ -240,7 +240,7 @@ async def test_a_forked_path_is_searched_across_its_segments(tmp_path: Path) -> 
         assert len(teller.recorded.path) == 2
         result = await teller.ask("code", before=3)
         assert {hit.event.text for hit in result.hits} == {"code zero", "code one", "code two"}
-        where = search.where_of(teller.query("code", before=2))
+        where = scope.where_of(teller.query("code", before=2))
         assert [(span.low, span.high) for span in where.ranges] == [(0, 1)]
 
 
