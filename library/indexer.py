@@ -19,11 +19,13 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from library.backlog import Backlog
 from library.catalogue import Catalogue
 from library.errors import LibraryError
+from library.links.replacements import News, news_of, replaced_seqs
 from library.passages import passages_of
 from library.records import Claim, Event, IndexedEvent, Passage
 from library.runtime.breath import Breath
@@ -55,6 +57,15 @@ WRITER_IDLE_S = 5.0
 """After this the index writer's 15 MB are given back."""
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One event, read."""
+
+    seq: int
+    passages: tuple[Passage, ...]
+    news: News | None
 
 
 class Indexer:
@@ -207,7 +218,8 @@ class Indexer:
         added = [await self._add([claim.seq for claim in bite]) for bite in bites]
         if any(added):
             await self._catalogue.commit()
-        for bite, results in zip(bites, added, strict=True):
+        for bite, cut in zip(bites, added, strict=True):
+            results = [await self._linked(one) for one in cut]
             present = {indexed.seq for indexed in results}
             # An event that is gone was deleted; its claim is settled with nothing.
             gone = [IndexedEvent(one.seq, ()) for one in bite if one.seq not in present]
@@ -216,13 +228,22 @@ class Indexer:
                 self._on_indexed(indexed.seq)
             self._backlog.drop([claim.seq for claim in bite])
 
-    async def _add(self, seqs: Sequence[int]) -> list[IndexedEvent]:
+    async def _add(self, seqs: Sequence[int]) -> list[_Cut]:
         """Add events to the index, yet to be committed; return what came of each."""
         events = await self._store.events(seqs, collection_id=None)
         batch = await asyncio.to_thread(_cut, events)
         if batch:
-            await self._catalogue.add(batch)
-        return [IndexedEvent(event.seq, passages) for event, passages in batch]
+            await self._catalogue.add(
+                [(event, cut.passages) for event, cut in zip(events, batch, strict=True)]
+            )
+        return batch
+
+    async def _linked(self, cut: _Cut) -> IndexedEvent:
+        """Return what is to be stored of an event, when it can be found in the index."""
+        replaced: tuple[int, ...] = ()
+        if cut.news is not None:
+            replaced = await replaced_seqs(cut.news, self._catalogue.lexical, self._store)
+        return IndexedEvent(cut.seq, cut.passages, replaced)
 
     async def _fail(self, claim: Claim, error: str) -> None:
         if claim.attempt >= MOST_ATTEMPTS:
@@ -263,11 +284,11 @@ class Indexer:
         self._hurry.clear()
 
 
-def _cut(events: Sequence[Event]) -> list[tuple[Event, tuple[Passage, ...]]]:
+def _cut(events: Sequence[Event]) -> list[_Cut]:
     breath = Breath()
     batch = []
     for event in events:
-        batch.append((event, passages_of(event.seq, event.text)))
+        batch.append(_Cut(event.seq, passages_of(event.seq, event.text), news_of(event)))
         breath.take()
     return batch
 

@@ -163,6 +163,8 @@ class IndexedEvent:
 
     seq: int
     passages: tuple[Passage, ...]
+    replaced_seqs: tuple[int, ...] = ()
+    """Earlier events that state what this one says is gone."""
 
 
 @dataclass(frozen=True, slots=True)

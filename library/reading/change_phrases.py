@@ -185,7 +185,9 @@ CUES = tuple(
 )
 """Words, or characters, of which a sentence must have one; the phrase. Those that name what is gone
 come first."""
-BARE = re.compile(r"\b(?:moved|switched|migrated|changed)\b")
+BARE = re.compile(
+    r"(?P<verb>moved|switched|migrated|changed)\b.{0,20}? (?:over )?to (?:the )?(?:[A-Z]|`)"
+)
 HYPOTHETICAL = re.compile(
     r"\b(?:should|could|would|might|may|if|whether|consider(?:ing|ed)?|"
     r"think(?:ing)? (?:of|about)|wants? to|"

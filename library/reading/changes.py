@@ -8,8 +8,8 @@ Whether an earlier text states what was before is then decided by evidence, stro
    earlier statement, together with a word of the change's subject, or as what is in use ("on X");
 2. the subject is the same by most of its weight, and both have a value of one kind, another one:
    an amount of the same thing, a date, a time of day, open and closed;
-3. a change without any subject ("we moved to AWS") follows a statement that is like it by meaning,
-   which only an embedder can tell.
+3. a change that names nothing but the new value ("we moved to AWS") replaces what the same people
+   said of where they are, or what they use ("we deploy on Heroku"), by the kind of verb.
 
 Precision comes first: a record that is wrongly called outdated misleads, a missed one stands on the
 desk with its date all the same. So are neither end of a link: advice (the caller leaves out what an
@@ -41,14 +41,10 @@ VALUE_CHARS = 40
 MOST_OLD_WORDS = 5
 SUBJECT_SHARE = 0.5
 """Of the weight of a change's subject, what an earlier sentence must have."""
-OLD_SHARE = 0.25
+OLD_SHARE = 0.2
 """The same where it has the old value, too."""
 ONE_WORD_SHARE = 0.8
 """The same where that is a single word."""
-ALIKE = 0.3
-"""Cosine of all-MiniLM-L6-v2 between "we moved to AWS" and "we deploy on Heroku": .33; to other
-statements in the same style: at most .25."""
-
 _WORD = re.compile(r"[^\W\d_]+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^.!?\n。！？]+(?:[.](?=\w)[^.!?\n。！？]*)*[.!?。！？]*")  # noqa: RUF001
@@ -72,7 +68,24 @@ _STATE = re.compile(
     r"drives?|owns?|chose|chosen|picked|nutz\w*|auf|mit|bei|chez|avec|utilis\w*|usa\w*|con|en)"
     r"(?: (?:the|a|an|my|our|its|la|le|el|der|die|das|einen?)){0,1} ?|[在用是叫住选選]|[:=] ?)$"
 )
-_NAME = re.compile(r"(?:on|with|in|at|using|use|uses|via|called) (?:the )?(?:[A-Z]\w+|`[^`\n]+`)")
+_NAMED = r"(?: (?!to\b)[\w'-]+){0,3}? %s(?:the )?(?!\w+day\b)(?:[A-Z]\w+|`[^`\n]+`)"
+_AT_NAMED = _NAMED % r"(?:on|with|in|at|from|using|via) "
+_ANY_NAMED = _NAMED % r"(?:(?:on|with|in|using) )?"
+_PLACE_VERBS = "deploy run host store keep live work meet sit stay"
+_TOOL_VERBS = "use write work code build drive prefer run deploy"
+_BARE_VERBS = {
+    "moved": _PLACE_VERBS,
+    "migrated": _PLACE_VERBS,
+    "switched": _TOOL_VERBS,
+    "changed": _TOOL_VERBS,
+}
+_BARE_STATES = {
+    verb: re.compile(
+        rf"\b(?:{'|'.join(verbs.split())})\w{{0,3}}"
+        + (_AT_NAMED if verbs == _PLACE_VERBS else _ANY_NAMED)
+    )
+    for verb, verbs in _BARE_VERBS.items()
+}
 _NEGATED = re.compile(
     r"n't\b|\b(?:not|never|no longer|without|nicht|kein\w*|pas|nunca)\b|不|没|沒|ない|ません"
 )
@@ -108,8 +121,8 @@ class Change:
     """The new values by kind."""
     words: tuple[str, ...]
     """What to look for in the index: words of the subject and of the old value."""
-    is_bare: bool
-    """Nothing but the new value is said."""
+    bare_verb: str
+    """How it changed, where nothing but the new value is said; else ""."""
     person: str
 
 
@@ -134,16 +147,14 @@ def changes(text: str) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def is_replaced(
-    earlier: str, change: Change, *, rarity: Mapping[str, float], likeness: float = 0.0
-) -> bool:
+def is_replaced(earlier: str, change: Change, *, rarity: Mapping[str, float]) -> bool:
     """Tell whether an earlier text states what a change says is gone.
 
-    `rarity` has a weight for each of `change.words`; `likeness` is the cosine of the two texts.
+    `rarity` has a weight for each of `change.words`.
     """
     weights = {_stem(word): max(rarity.get(word, 0.0), 1e-6) for word in change.words}
     return any(
-        _is_old_state(sentence, change, weights, likeness) and not _says_so_too(sentence, change)
+        _is_old_state(sentence, change, weights) and not _says_so_too(sentence, change)
         for sentence in _sentences(earlier)
         if not _QUESTION.match(sentence)
     )
@@ -156,12 +167,10 @@ def _says_so_too(sentence: str, change: Change) -> bool:
     return any(change.old and other.old == change.old for other in changes(sentence))
 
 
-def _is_old_state(
-    sentence: str, change: Change, weights: Mapping[str, float], likeness: float
-) -> bool:
-    if change.is_bare:
-        is_like = likeness >= ALIKE and _person(sentence) == change.person
-        return is_like and bool(_NAME.search(sentence))
+def _is_old_state(sentence: str, change: Change, weights: Mapping[str, float]) -> bool:
+    if change.bare_verb:
+        is_same = _person(sentence) == change.person and not _NEGATED.search(sentence.lower())
+        return is_same and bool(_BARE_STATES[change.bare_verb].search(sentence))
     stems = {_stem(word) for word in words(sentence)}
     shared = change.subject & stems
     weight = sum(weights.get(stem, 0.0) for stem in shared)
@@ -222,8 +231,11 @@ def _change(sentence: str, match: re.Match[str]) -> Change | None:
     around = before + inside
     if len(around) < ENOUGH_WORDS:
         around += _about(lowered[match.end() :], taken)[:NEAREST_WORDS]
-    if not old and not around and not BARE.search(match[0]):
+    bare = None if old or around else BARE.search(sentence[match.start() :])
+    person = _person(sentence)
+    if not old and not around and (bare is None or not person):
         return None
+    looked_for = (*old_words, *around) if bare is None else _BARE_VERBS[bare["verb"]].split()
     return Change(
         sentence=sentence.strip(),
         subject=frozenset(map(_stem, around)),
@@ -234,9 +246,9 @@ def _change(sentence: str, match: re.Match[str]) -> Change | None:
         is_done=is_done,
         is_name=_is_name(sentence, match, parts),
         values=values,
-        words=tuple(dict.fromkeys((*old_words, *around))),
-        is_bare=not old and not around,
-        person=_person(sentence),
+        words=tuple(dict.fromkeys(looked_for)),
+        bare_verb=bare["verb"] if bare else "",
+        person=person,
     )
 
 

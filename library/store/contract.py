@@ -213,6 +213,9 @@ class Store(Protocol):
     async def thread_indexed(self, thread_no: int) -> bool:
         """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
 
+    async def replacements(self, seqs: Sequence[int]) -> list[tuple[int, int]]:
+        """Return (older, newer) of every replacement that has one of the seqs on either side."""
+
     @property
     def rows(self) -> "Rows":
         """What embedders made of the passages."""

@@ -57,6 +57,8 @@ def settle(
         spans = [[passage.start, passage.stop] for passage in result.passages]
         connection.execute(SQL["insert_indexed"], (_json(spans), each.seq))
         connection.execute(SQL["delete_vectors"], (each.seq,))
+        links = [(each.seq, older) for older in result.replaced_seqs]
+        connection.executemany(SQL["insert_replacement"], links)
     if claims:
         lowest = min(each.seq for each in claims)
         connection.execute(SQL["lower_embedded"], {"seq": lowest})
@@ -124,6 +126,12 @@ def indexed_after(
     for event, (seq, spans) in zip(events, rows, strict=True):
         found.append((event, IndexedEvent(seq, passages_of(seq, spans))))
     return found
+
+
+def replacements(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (older, newer) of each replacement that has one of the seqs on either side."""
+    rows = connection.execute(SQL["replacements"], {"seqs": _json(list(seqs))}).fetchall()
+    return [(older, newer) for older, newer in rows]
 
 
 def _json(value: object) -> str:

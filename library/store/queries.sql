@@ -343,6 +343,19 @@ INSERT INTO indexed (seq, collection_id, spans)
 SELECT seq, collection_id, ? FROM event WHERE seq = ?
 ON CONFLICT (seq) DO UPDATE SET spans = excluded.spans
 
+-- The older event may have been deleted since it was looked at.
+-- name: insert_replacement
+INSERT INTO replacement (older_seq, newer_seq) SELECT seq, ? FROM event WHERE seq = ?
+ON CONFLICT DO NOTHING
+
+-- name: replacements
+SELECT older_seq, newer_seq FROM replacement
+WHERE older_seq IN (SELECT value FROM json_each(:seqs))
+UNION
+SELECT older_seq, newer_seq FROM replacement
+WHERE newer_seq IN (SELECT value FROM json_each(:seqs))
+ORDER BY newer_seq, older_seq
+
 -- name: fail
 UPDATE outbox SET owner = NULL, token = NULL, available_at = ?, error = ?, is_quarantined = ?
 WHERE seq = ? AND token = ?

@@ -335,6 +335,10 @@ class SqliteStore:
             )
         )
 
+    async def replacements(self, seqs: Sequence[int]) -> list[tuple[int, int]]:
+        """Return (older, newer) of every replacement that has one of the seqs on either side."""
+        return await self._read(lambda connection: outbox.replacements(connection, seqs))
+
     # -- for derived indexes -------------------------------------------------------------------
     async def indexed_events(
         self, *, after: int, batch: int

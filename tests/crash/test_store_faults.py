@@ -53,6 +53,7 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
                 "event": "seq, branch_id, position, role, hex(digest), hex(chain), body, text",
                 "outbox": "seq, attempts, is_quarantined, error",
                 "indexed": "seq, spans",
+                "replacement": "older_seq, newer_seq",
                 "embedder": "no, identity, dim, embedded_upto, is_serving",
                 "vector": "seq, embedder_no, hex(rows)",
                 "turn": "no, id, state, head_seq, reply_seqs",
@@ -102,7 +103,7 @@ async def play(store: SqliteStore, heal: Callable[[], None]) -> None:
         answers = [reply(f"{number + 1}"), reply("other")]
         await insist(lambda: client.finish(recorded, *answers))  # noqa: B023
     claims = await insist(lambda: store.claim(owner="a", limit=3, lease_s=60, now=NOW))
-    results = [IndexedEvent(each.seq, (Passage(each.seq, 0, 1, 0, 1),)) for each in claims]
+    results = [IndexedEvent(each.seq, (Passage(each.seq, 0, 1, 0, 1),), (1,)) for each in claims]
     await insist(lambda: store.settle(claims[:2], results[:2]))
     await insist(lambda: store.fail(claims[2], error="x", retry_at=NOW, quarantine=True))
     await play_rows(store, insist)

@@ -62,7 +62,7 @@ async def test_many_small_events_share_a_batch(
     batches: list[int] = []
     cut = indexer._cut
 
-    def counted(events: Sequence[Event]) -> list[tuple[Event, tuple[Passage, ...]]]:
+    def counted(events: Sequence[Event]) -> list[indexer._Cut]:
         batches.append(len(events))
         return cut(events)
 

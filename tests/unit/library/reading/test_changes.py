@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.reading.changes import ALIKE, MOST_CHANGES, Change, changes, is_replaced
+from library.reading.changes import MOST_CHANGES, Change, changes, is_replaced
 
 REPLACEMENTS = [
     (
@@ -186,12 +186,9 @@ REPLACEMENTS = [
 """What was said, what replaced it, and what was said of other things with the same words."""
 
 
-def replaces(text: str, earlier: str, *, likeness: float = 0.0) -> bool:
+def replaces(text: str, earlier: str) -> bool:
     found = changes(text)
-    return any(
-        is_replaced(earlier, one, rarity=dict.fromkeys(one.words, 1.0), likeness=likeness)
-        for one in found
-    )
+    return any(is_replaced(earlier, one, rarity=dict.fromkeys(one.words, 1.0)) for one in found)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +202,17 @@ def test_a_fact_that_was_replaced_is_known_among_others_with_its_words(
     assert [text for text in others if replaces(new, text)] == []
 
 
-def test_a_change_without_a_subject_follows_what_is_like_it() -> None:
-    """CASES J8. The likenesses are those of all-MiniLM-L6-v2."""
-    assert replaces("we moved to AWS", "we deploy on Heroku", likeness=0.33)
-    assert not replaces("we moved to AWS", "We live in Munich.", likeness=0.25)
-    assert not replaces("we moved to AWS", "we deploy every Friday", likeness=ALIKE)
+def test_a_change_without_a_subject_replaces_what_the_same_people_use_or_where_they_are() -> None:
+    """CASES J8."""
+    assert replaces("we moved to AWS", "we deploy on Heroku")
+    assert replaces("I switched to Helix.", "I write everything in Vim.")
+    for other in (
+        "We deploy every Friday.",
+        "They deploy on Heroku.",
+        "We don't deploy on Heroku.",
+    ):
+        assert not replaces("we moved to AWS", other)
+    assert changes("moved to the left") == ()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""CASES J8 through the real write path: record, index, link."""
+
+from pathlib import Path
+
+import pytest
+
+from library.library import Library
+from library.links import replacements
+from library.ranking import LONG_REPLY_CHARS
+from tests.unit.library.teller import Teller, opened
+
+
+async def links(library: Library, *seqs: int) -> list[tuple[int, int]]:
+    return await library.store.replacements(seqs)
+
+
+async def test_a_new_fact_is_linked_to_the_one_that_it_replaces(tmp_path: Path) -> None:
+    """CASES J8."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell(
+            "We deploy on Heroku.", "Heroku has a free tier.", "We deploy on Fridays."
+        )
+        await teller.tell("Last week we moved our deploys from Heroku to AWS.", "AWS is not cheap.")
+        await teller.indexed()
+        assert await links(library, 1) == [(1, 4)]
+        assert await links(library, 4) == [(1, 4)]
+        assert await links(library, 2, 3, 5) == []
+
+
+async def test_a_fact_in_one_thread_is_replaced_from_another_of_the_collection(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        first, second = Teller(library, "one"), Teller(library, "two")
+        await first.tell("My manager is Priya.")
+        await first.indexed()
+        await second.tell("Priya is no longer my manager, Tom is.")
+        await second.indexed()
+        assert await links(library, 1) == [(1, 2)]
+
+
+async def test_nothing_is_replaced_across_collections(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        await (mine := Teller(library, "s")).tell("My manager is Priya.")
+        await mine.indexed()
+        await (theirs := Teller(library, "s", collection="other")).tell(
+            "Priya is no longer my manager, Tom is."
+        )
+        await theirs.indexed()
+        assert await links(library, 1, 2) == []
+
+
+async def test_advice_replaces_nothing_and_is_not_replaced(tmp_path: Path) -> None:
+    advice = f"{'Consider this with care. ' * (LONG_REPLY_CHARS // 20)}"
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell(f"We deploy on Heroku. {advice}", role="assistant")
+        await teller.tell("We deploy on Heroku.")
+        await teller.tell(f"We moved our deploys from Heroku to AWS. {advice}", role="assistant")
+        await teller.tell("We moved our deploys from Heroku to AWS.")
+        await teller.indexed()
+        assert await links(library, 1, 2, 3, 4) == [(2, 4)]
+
+
+async def test_a_forgotten_event_takes_its_links_with_it(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        first, second = Teller(library, "one"), Teller(library, "two")
+        await first.tell("My manager is Priya.")
+        await first.indexed()
+        await second.tell("Priya is no longer my manager, Tom is.")
+        await second.indexed()
+        await library.forget_thread("one", collection_id=None)
+        assert await links(library, 1, 2) == []
+
+
+async def test_only_events_that_state_a_change_search_and_each_search_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    candidates = replacements._candidates
+
+    def counted(*arguments: object) -> object:
+        found = candidates(*arguments)  # type: ignore[arg-type]
+        looked.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(replacements, "_candidates", counted)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell(*(f"Guest {at} likes `dish_{at}` from /menu/{at}." for at in range(200)))
+        await teller.tell("Guest 7 no longer likes dish_7.")
+        await teller.indexed()
+    assert len(looked) == 1
+    assert looked[0] <= replacements.LOOKED_AT
