@@ -6,6 +6,7 @@ Where a client's transcript belongs is in test_reconciliation.py.
 import asyncio
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -484,6 +485,23 @@ class TestOutbox:
             [each] for each in results
         ]
         assert [batch[0][0].text for batch in batches] == [U1[1], A1[1]]
+
+    async def test_what_replaces_what_is_found_from_either_side_and_goes_with_its_events(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        first = await client.ask([U1], A1[1])
+        await client.ask([("user", "other")], "x")
+        claims = await store.claim(owner="a", limit=9, lease_s=60, now=NOW)
+        replaced = {2: (1,), 4: (1, 3, 99)}
+        results = [
+            replace(indexed(one.seq), replaced_seqs=replaced.get(one.seq, ())) for one in claims
+        ]
+        assert await store.settle(claims, results) == 4
+        assert await store.replacements([1]) == [(1, 2), (1, 4)]
+        assert await store.replacements([3, 4]) == [(1, 4), (3, 4)]
+        assert await store.replacements([]) == []
+        await store.forget_thread(first.thread_id, collection_id=first.collection_id)
+        assert await store.replacements([1, 2, 3, 4]) == [(3, 4)]
 
 
 class TestForgetting:
