@@ -294,6 +294,8 @@ class Hit:
     """In [0, 1]; near 0 for a record that has nothing to do with the focus."""
     signals: Mapping[str, float]
     """Why: each signal's contribution to `score`."""
+    replaces: tuple[str, ...] = ()
+    """Ids of the events among the hits whose facts this one says are gone."""
 
 
 @dataclass(frozen=True, slots=True)

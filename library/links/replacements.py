@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from library.lexical import Lexical, stems
-from library.ranking import LONG_REPLY_CHARS, Candidate
 from library.reading.changes import Change, changes, is_replaced
 from library.records import Event, Where
+from library.retrieval.ranking import LONG_REPLY_CHARS, Candidate
 from library.store.contract import Store
 
 LOOKED_AT = 12

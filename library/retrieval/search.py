@@ -23,6 +23,7 @@ from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning
 from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical, LexicalUnavailable, stems
+from library.links.placing import with_replacements
 from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
 from library.reading.spelling import weighed_terms
 from library.reading.time_words import asked_time_words
@@ -120,7 +121,7 @@ class Search:
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
         )
-        hits = await self._load(query, ranked)
+        hits = await self._with_replacements(query, await self._load(query, ranked))
         return SearchResult(tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto)
 
     async def _by_words(
@@ -246,7 +247,7 @@ class Search:
         in_scope = [one for one in unique.values() if await self._has(query, own_spans, one)]
         return in_scope, is_cut or is_late
 
-    async def _has(self, query: SearchQuery, own_spans: Spans, one: WaitingEvent) -> bool:
+    async def _has(self, query: SearchQuery, own_spans: Spans, one: WaitingEvent | Event) -> bool:
         if one.collection_id != query.collection_id:
             return False
         if query.path and one.thread_no == query.thread_no:
@@ -270,6 +271,20 @@ class Search:
                 if event is not None and _is_same(event, one.candidate):
                     hits.append(Hit(event, _passage(one.candidate), one.score, one.signals))
         return hits[: query.limit]
+
+    async def _with_replacements(self, query: SearchQuery, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits with what replaces each in front of it, as far as it is in scope."""
+        seqs = {hit.event.seq for hit in hits}
+        pairs = await self._store.replacements(sorted(seqs))
+        wanted = {newer for older, newer in pairs if older in seqs}
+        missing = sorted(wanted - seqs - query.exclude_seqs)
+        events: dict[int, Event] = {}
+        if missing:
+            own_spans = spans_of(query.path)
+            for event in await self._store.events(missing, collection_id=query.collection_id):
+                if await self._has(query, own_spans, event):
+                    events[event.seq] = event
+        return with_replacements(hits, pairs, events)[: query.limit] if pairs else list(hits)
 
 
 def _fetch(

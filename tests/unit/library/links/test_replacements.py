@@ -6,7 +6,7 @@ import pytest
 
 from library.library import Library
 from library.links import replacements
-from library.ranking import LONG_REPLY_CHARS
+from library.retrieval.ranking import LONG_REPLY_CHARS
 from tests.unit.library.teller import Teller, opened
 
 
@@ -93,3 +93,34 @@ async def test_only_events_that_state_a_change_search_and_each_search_is_bounded
         await teller.indexed()
     assert len(looked) == 1
     assert looked[0] <= replacements.LOOKED_AT
+
+
+async def test_what_replaced_a_found_record_is_found_with_it_and_stands_before_it(
+    tmp_path: Path,
+) -> None:
+    """CASES J8."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("We deploy on Heroku.", *(f"Lunch number {at}." for at in range(9)))
+        await teller.tell("We moved to AWS.", *(f"Dinner number {at}." for at in range(9)))
+        await teller.indexed()
+        result = await teller.ask("Where do we deploy?")
+        newer, older = result.hits[:2]
+        assert (newer.event.text, older.event.text) == ("We moved to AWS.", "We deploy on Heroku.")
+        assert newer.replaces == (older.event.id,)
+        assert older.replaces == ()
+        assert newer.score == older.score == pytest.approx(sum(newer.signals.values()))
+
+
+async def test_what_is_out_of_scope_replaces_nothing_in_a_search(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        first, second = Teller(library, "one"), Teller(library, "two")
+        await first.tell("My manager is Priya.", "The cat sleeps.")
+        await first.indexed()
+        await second.tell("Priya is no longer my manager, Tom is.")
+        await second.indexed()
+        alone = await first.ask("Who is my manager?")
+        assert [hit.event.seq for hit in alone.hits if hit.event.seq == 3] == []
+        assert all(hit.replaces == () for hit in alone.hits)
+        found = await first.texts("Who is my manager?", scope="project")
+        assert found[:2] == ["Priya is no longer my manager, Tom is.", "My manager is Priya."]

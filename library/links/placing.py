@@ -1,0 +1,65 @@
+"""Put what replaces a found record in front of it, however little it was found itself. Pure.
+
+The newer one takes the older one's score where that is better, and a place before it, so that
+whoever fills a desk best first never has room for the older alone.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from library.passages import passages_of
+from library.reading.changes import changes
+from library.records import Event, Hit, Passage
+
+REPLACES = "replaces"
+"""The signal of what a hit has from the older one that it replaces."""
+
+
+def with_replacements(
+    hits: Sequence[Hit], pairs: Sequence[tuple[int, int]], events: Mapping[int, Event]
+) -> list[Hit]:
+    """Return the hits, best first, with what replaces each of them in front of it.
+
+    `pairs` are (older, newer) seqs; `events` has the newer ones that are in scope. Every event
+    that replaces another of the hits says so.
+    """
+    newer: dict[int, list[int]] = defaultdict(list)
+    older: dict[int, list[int]] = defaultdict(list)
+    for old, new in pairs:
+        newer[old].append(new)
+        older[new].append(old)
+    ids = {hit.event.seq: hit.event.id for hit in hits} | {
+        seq: event.id for seq, event in events.items()
+    }
+    own = {hit.event.seq: hit for hit in reversed(hits)}
+    placed: dict[tuple[int, int], Hit] = {}
+
+    def place(hit: Hit) -> None:
+        replaced = tuple(ids[old] for old in older[hit.event.seq] if old in ids)
+        key = (hit.event.seq, hit.passage.ordinal)
+        placed.setdefault(key, replace(hit, replaces=replaced))
+
+    for hit in hits:
+        for seq in sorted(newer[hit.event.seq], reverse=True):
+            if seq in own:
+                place(_lifted(own[seq], hit.score))
+            elif seq in events:
+                event = events[seq]
+                place(Hit(event, _telling(event), hit.score, {REPLACES: hit.score}))
+        place(hit)
+    return list(placed.values())
+
+
+def _lifted(hit: Hit, score: float) -> Hit:
+    """Return a hit with a score at least as good, and why."""
+    if score <= hit.score:
+        return hit
+    lift = {REPLACES: score - hit.score}
+    return replace(hit, score=score, signals={**hit.signals, **lift})
+
+
+def _telling(event: Event) -> Passage:
+    """Return the passage that states a change, else the first."""
+    passages = passages_of(event.seq, event.text)
+    return next((one for one in passages if changes(event.text[one.start : one.stop])), passages[0])
