@@ -36,6 +36,8 @@ class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
     stop: int
     is_cut: bool = False
     """It ends in the midst of passage `last`."""
+    replaces: tuple[str, ...] = ()
+    """Ids of the events on the same desk that no longer hold since this one."""
 
     @property
     def part(self) -> str:

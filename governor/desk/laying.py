@@ -7,6 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from governor.desk.breadth import day_by_day, excerpt_chars, excerpt_stop
 from governor.desk.rendering import (
     DESK_TAG,
@@ -56,7 +58,7 @@ class Desk:
 
     def without_last(self) -> "Desk":
         """Return the desk without its lowest-ranked entry."""
-        return Desk(self.laid[:-1])
+        return Desk(tuple(_together(self.laid[:-1])))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -85,9 +87,14 @@ def lay_out(
     ]
     filling = _Filling(count, room_tokens=room_tokens, thread_no=thread_no)
     chars = None if kind == "depth" else excerpt_chars(room_tokens)
+    newer = {older: hit for hit in useful for older in hit.replaces}
     for hit in day_by_day(useful) if kind == "order" else useful:
+        if hit.event.id in newer:  # What no longer holds never lies there alone.
+            filling.offer(_laid(newer[hit.event.id], chars))
+            if not filling.has(newer[hit.event.id].event.seq):
+                continue
         filling.offer(_laid(hit, chars))
-    return Desk(_merged(list(filling.chosen.values())))
+    return Desk(_merged(_together(list(filling.chosen.values()))))
 
 
 class _Filling:
@@ -102,6 +109,10 @@ class _Filling:
         self._texts: list[tuple[int, int]] = []
         """The key of each text that `_copies` has."""
         self.chosen: dict[tuple[int, int], Laid] = {}
+
+    def has(self, seq: int) -> bool:
+        """Tell whether some of an event was taken."""
+        return any(taken == seq for taken, _ in self.chosen)
 
     def offer(self, laid: Laid) -> None:
         """Take a record if it fits; else a smaller one behind it still gets its chance.
@@ -188,6 +199,7 @@ def record_of(event: Event, entry: DeskEntry | None, thread_no: int) -> Record:
         thread=HERE if is_here else event.session_id or event.thread_id,
         text=event.text if entry is None else event.text[entry.start : entry.stop],
         part="" if entry is None else entry.part,
+        replaces=() if entry is None else entry.replaces,
     )
 
 
@@ -223,8 +235,26 @@ def _laid(hit: Hit, excerpt: int | None) -> Laid:
         start=passage.start,
         stop=stop,
         is_cut=stop < passage.stop,
+        replaces=hit.replaces,
     )
     return Laid(entry, hit.event, hit.score, hit.signals, 0)
+
+
+def _together(laid: Sequence[Laid]) -> list[Laid]:
+    """Return entries that name as replaced only what lies there with them.
+
+    Never dearer than before: all that a record might name was counted.
+    """
+    ids = {one.event.id for one in laid}
+    return [
+        replace(
+            one,
+            entry=msgspec.structs.replace(
+                one.entry, replaces=tuple(older for older in one.entry.replaces if older in ids)
+            ),
+        )
+        for one in laid
+    ]
 
 
 def _merged(laid: Sequence[Laid]) -> tuple[Laid, ...]:
@@ -247,7 +277,15 @@ def _joined(one: DeskEntry, other: DeskEntry) -> DeskEntry | None:
     low, high = sorted((one, other), key=lambda entry: entry.first)
     if low.last + 1 != high.first:
         return None
-    return DeskEntry(one.seq, low.first, high.last, one.part_count, low.start, high.stop)
+    return DeskEntry(
+        one.seq,
+        low.first,
+        high.last,
+        one.part_count,
+        low.start,
+        high.stop,
+        replaces=one.replaces,
+    )
 
 
 def _in_reading_order(laid: Sequence[Laid]) -> list[Laid]:

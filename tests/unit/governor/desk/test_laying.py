@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -74,6 +75,38 @@ def test_a_desk_fits_its_room_and_nothing_left_off_would_still_fit(
     for one in hits:
         if one.score >= 0.1 and one.event.id not in desk.ids:
             assert words(block or FRAME) + one.event.text.count("word") > room - 20
+
+
+def test_a_record_and_what_replaces_it_stand_together_in_time_order_and_the_newer_says_so() -> None:
+    """CASES J8."""
+    old, other, new = (
+        event(1, "we deploy on Heroku"),
+        event(2, "lunch"),
+        event(3, "we moved to AWS"),
+    )
+    desk = laid_out([hit(old), hit(other), replace(hit(new), replaces=("e1", "e77"))])
+    records = parsed_block(desk.block(HERE))
+    assert [(one.id, one.replaces) for one in records] == [("e1", ()), ("e2", ()), ("e3", ("e1",))]
+    again = laid_again(desk.entries, {1: old, 2: other, 3: new})
+    assert again is not None
+    assert again.block(HERE) == desk.block(HERE)
+
+
+@given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 20))
+def test_what_no_longer_holds_never_lies_on_the_desk_alone(
+    room: int, old_words: int, new_words: int
+) -> None:
+    """CASES J8."""
+    old, new = event(1, "old " * old_words), event(3, "new " * new_words)
+    desk = laid_out(
+        [hit(old), replace(hit(new, score=0.5), replaces=("e1",))], len(FRAME.split()) + room
+    )
+    assert desk.ids != ("e1",)
+    assert words(desk.block(HERE)) <= len(FRAME.split()) + room
+    while desk.laid:
+        desk = desk.without_last()
+        assert desk.ids != ("e1",)
+        assert all(one.entry.replaces == () for one in desk.laid)
 
 
 def test_records_are_read_in_time_order_conversation_by_conversation() -> None:
