@@ -75,21 +75,7 @@ class Document(NamedTuple):
 
     def candidate(self, *, lexical: float) -> Candidate:
         """Return this passage as if it had been found."""
-        return Candidate(
-            self.seq,
-            self.ordinal,
-            self.part_count,
-            self.start,
-            self.stop,
-            self.thread_no,
-            self.branch_id,
-            self.position,
-            self.at_s,
-            self.role,
-            self.fingerprint,
-            self.speaker,
-            lexical,
-        )
+        return Candidate._make((*self[: len(_FETCHED)], lexical))
 
 
 def stems(words: Sequence[str]) -> list[str]:

@@ -72,7 +72,7 @@ def _candidates(
     terms = stems(change.words)
     by_term = lexical.rarity(terms)
     where = Where(news.collection_id, None, (), True, frozenset({news.seq}))
-    found = lexical.search(where, list(by_term), full_score=1.0, limit=LOOKED_AT)
+    found = lexical.search(where, dict.fromkeys(by_term, 1.0), full_score=1.0, limit=LOOKED_AT)
     rarity = {word: by_term[term] for word, term in zip(change.words, terms, strict=True)}
     return [one for one in found if one.seq < news.seq], rarity
 

@@ -119,8 +119,6 @@ def test_a_scope_looked_at_afterwards_finds_what_a_scope_in_the_query_finds(
         terms = stems(["deploy", "mars1", *(f"number{seq}" for seq in range(1, 40))])
         some = dict.fromkeys(terms[: 2 + limit], 1.0)
         one = lexical.search(scope, some, full_score=1.0, limit=limit)
-            scope, dict.fromkeys(terms[: 2 + limit], 1.0), full_score=1.0, limit=limit
-        )
         scores.append([each.lexical for each in one])
     assert scores[0] == scores[1]
 
