@@ -99,6 +99,10 @@ class Search:
     async def run(self, query: SearchQuery) -> SearchResult:
         """Return at most `query.limit` passages in scope, best first."""
         degraded: list[str] = []
+        # Before the index is asked: what it takes in meanwhile, it did not find.
+        was_whole = self._catalogue.is_whole
+        found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
+        owed = self._owed(query)
         question, found = await self._by_words(query, degraded)
         # Afterwards, since what was found says who is called by a name that the question has.
         names = named(query.text, {one.speaker for one in found} - {NOBODY})
@@ -110,7 +114,7 @@ class Search:
         around = await self._around(query, found, cosines)
         cosines |= likeness([one[:2] for one in around])
         found += around
-        tail, is_cut = await self._waiting(query)
+        tail, is_cut = await self._waiting(query, owed, was_whole=was_whole, found_upto=found_upto)
         if is_cut:
             degraded.append("index-behind")
         found += [_scored(passage, question) for one in tail for passage in one.passages]
@@ -217,8 +221,8 @@ class Search:
             or is_on(paths[one.thread_no], one.branch_id, one.position)
         ]
 
-    async def _waiting(self, query: SearchQuery) -> tuple[list[WaitingEvent], bool]:
-        """Return events in scope that the index may not hold, and whether some were left out."""
+    def _owed(self, query: SearchQuery) -> list[int]:
+        """Return the events that wait to be indexed, as far as they may be in scope."""
         seqs = []
         if query.path:
             seqs = self._backlog.of_thread(query.thread_no, before_position=query.before_position)
@@ -227,18 +231,22 @@ class Search:
                 query.collection_id, thread_no=query.thread_no if query.path else None
             )
             seqs.sort(reverse=True)
-        seqs = [seq for seq in seqs if seq not in query.exclude_seqs]
-        is_cut = len(seqs) > TAIL_EVENTS
-        found, is_late = await self.tail.of(seqs[:TAIL_EVENTS], collection_id=query.collection_id)
-        if self._backlog.is_unknown or not self._catalogue.is_whole:
+        return [seq for seq in seqs if seq not in query.exclude_seqs]
+
+    async def _waiting(
+        self, query: SearchQuery, owed: Sequence[int], *, was_whole: bool, found_upto: int
+    ) -> tuple[list[WaitingEvent], bool]:
+        """Return events in scope that the index may not hold, and whether some were left out."""
+        is_cut = len(owed) > TAIL_EVENTS
+        found, is_late = await self.tail.of(owed[:TAIL_EVENTS], collection_id=query.collection_id)
+        if self._backlog.is_unknown or not was_whole:
             # What an earlier process left, or an index being built: the store knows.
             rows = await self._store.path_events(
                 query.path, before_position=query.before_position, limit=TAIL_EVENTS
             )
-            found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
             missing = [event for event in rows if event.seq > found_upto]
             # While it is built, words are weighed by what it holds so far: that is said too.
-            is_cut = is_cut or not self._catalogue.is_whole
+            is_cut = is_cut or not was_whole
             is_cut = is_cut or len(missing) == TAIL_EVENTS or query.scope == "project"
             more, is_later = await self.tail.of_events(missing)
             found, is_late = [*found, *more], is_late or is_later
