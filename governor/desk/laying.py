@@ -28,6 +28,8 @@ from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit
 
+SURE_SCORE, BROAD_SHARE = 0.6, 0.3
+"""Where the best record surely bears on a broad question, those with so much less do too."""
 FRAME = framed(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
 
@@ -80,6 +82,8 @@ def lay_out(
     kind: QuestionKind = "depth",
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
+    if kind != "depth" and hits and hits[0].score >= SURE_SCORE:
+        minimum_relevance *= BROAD_SHARE
     useful = [
         hit
         for hit in hits

@@ -71,6 +71,11 @@ class Weights:
     """Factor for what an assistant said at length: such answers hold many of a question's words
     by mere size, where the user's own sentence holds the fact. Short replies, as between two
     people, are taken like anybody's."""
+    sure: float = 0.0
+    """What the best candidate scores by itself, by words alone, where the past has an answer. With
+    less, everything is worth less: the share of this, squared."""
+    sure_with_rows: float = 0.0
+    """The same by words and vectors."""
     length_power: float = 0.0
     """A passage of four times the usual length is divided by 4 ** this."""
 
@@ -94,6 +99,8 @@ PRESETS: Mapping[Preset, Weights] = {
         day=0.2,
         long_reply=0.7,
         length_power=0.4,
+        sure=0.3,
+        sure_with_rows=0.5,
     ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
 }
@@ -141,6 +148,10 @@ def rank(
     own = list(map(sum, zip(*signals.values(), strict=True)))
     signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
     factors = _factors(unique, weights, speaker)
+    sure = weights.sure_with_rows if "dense" in signals else weights.sure
+    if own and max(own) < sure:
+        doubt = (max(own) / sure) ** 2
+        factors = [factor * doubt for factor in factors]
     totals = [
         factor * (score + near + day)
         for factor, score, near, day in zip(
