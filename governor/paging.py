@@ -226,6 +226,7 @@ class Paging:
             thread_no=self.thread_no,
             taken_digests=self._digests(window),
             kind=kind,
+            certainty=max((one.certainty for one in found), default=1.0),
         )
         return desk, tuple(dict.fromkeys(lack for one in found for lack in one.degraded))
 

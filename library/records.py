@@ -308,3 +308,5 @@ class SearchResult:
     there."""
     indexed_seq: int
     """The watermark the answer stands on."""
+    certainty: float = 1.0
+    """In [0, 1]: how sure it is that any of it bears on the question."""

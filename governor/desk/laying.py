@@ -28,6 +28,8 @@ from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit
 
+DOUBTFUL_SHARE = 0.25
+"""Of its room, that a desk for a question without any answer may take."""
 SURE_SCORE, BROAD_SHARE = 0.6, 0.3
 """Where the best record surely bears on a broad question, those with so much less do too."""
 FRAME = framed(DESK_TAG, ["x"])
@@ -80,8 +82,13 @@ def lay_out(
     thread_no: int,
     taken_digests: frozenset[bytes],
     kind: QuestionKind = "depth",
+    certainty: float = 1.0,
 ) -> Desk:
-    """Return the desk of the best hits that fit; text that is in the prompt already is left out."""
+    """Return the desk of the best hits that fit; text that is in the prompt already is left out.
+
+    Where it is in doubt that anything bears on the question, the desk is small.
+    """
+    room_tokens = int(room_tokens * max(certainty**3, DOUBTFUL_SHARE))
     if kind != "depth" and hits and hits[0].score >= SURE_SCORE:
         minimum_relevance *= BROAD_SHARE
     useful = [

@@ -72,8 +72,7 @@ class Weights:
     by mere size, where the user's own sentence holds the fact. Short replies, as between two
     people, are taken like anybody's."""
     sure: float = 0.0
-    """What the best candidate scores by itself, by words alone, where the past has an answer. With
-    less, everything is worth less: the share of this, squared."""
+    """What the best candidate scores by itself, by words alone, where the past has an answer."""
     sure_with_rows: float = 0.0
     """The same by words and vectors."""
     length_power: float = 0.0
@@ -99,8 +98,8 @@ PRESETS: Mapping[Preset, Weights] = {
         day=0.2,
         long_reply=0.7,
         length_power=0.4,
-        sure=0.3,
-        sure_with_rows=0.5,
+        sure=0.33,
+        sure_with_rows=0.55,
     ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
 }
@@ -148,10 +147,6 @@ def rank(
     own = list(map(sum, zip(*signals.values(), strict=True)))
     signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
     factors = _factors(unique, weights, speaker)
-    sure = weights.sure_with_rows if "dense" in signals else weights.sure
-    if own and max(own) < sure:
-        doubt = (max(own) / sure) ** 2
-        factors = [factor * doubt for factor in factors]
     totals = [
         factor * (score + near + day)
         for factor, score, near, day in zip(
@@ -174,6 +169,31 @@ def rank(
         scale = factors[at] * score / totals[at]
         reasons = {name: values[at] * scale for name, values in signals.items() if values[at]}
         yield Ranked(unique[copy], score, reasons)
+
+
+def certainty(
+    candidates: Sequence[Candidate],
+    weights: Weights,
+    *,
+    cosines: Mapping[tuple[int, int], float],
+) -> float:
+    """Return in [0, 1] how sure it is that any of the candidates bears on the question.
+
+    Of questions that LoCoMo, BEAM and BFCL answer, nine in ten reach 1; of questions from another
+    set, one in ten.
+    """
+    sure = weights.sure_with_rows if cosines else weights.sure
+    if not sure:
+        return 1.0
+    best = max(
+        (
+            weights.lexical * one.lexical
+            + weights.dense * max(cosines.get(one[:2], 0.0) - weights.dense_floor, 0.0)
+            for one in candidates
+        ),
+        default=0.0,
+    )
+    return min(1.0, best / sure)
 
 
 def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[float]:

@@ -28,7 +28,7 @@ from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
 from library.reading.spelling import weighed_terms
 from library.reading.time_words import asked_time_words
 from library.records import Event, Hit, Passage, SearchQuery, SearchResult, Where
-from library.retrieval.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, rank
+from library.retrieval.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, certainty, rank
 from library.retrieval.scope import LivePaths, Spans, branch_at, is_on, spans_of, where_of
 from library.retrieval.tail import Tail, WaitingEvent, WaitingPassage
 from library.store.contract import Store
@@ -126,7 +126,10 @@ class Search:
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
         )
         hits = await self._with_replacements(query, await self._load(query, ranked))
-        return SearchResult(tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto)
+        sure = certainty(found, self._weights, cosines=cosines)
+        return SearchResult(
+            tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto, certainty=sure
+        )
 
     async def _by_words(
         self, query: SearchQuery, degraded: list[str]

@@ -51,6 +51,7 @@ def laid_out(
     room: int = 1_000,
     taken: frozenset[bytes] = frozenset(),
     kind: QuestionKind = "depth",
+    certainty: float = 1.0,
 ) -> Desk:
     return lay_out(
         hits,
@@ -60,6 +61,7 @@ def laid_out(
         thread_no=HERE,
         taken_digests=taken,
         kind=kind,
+        certainty=certainty,
     )
 
 
@@ -175,3 +177,10 @@ def test_texts_that_differ_in_a_number_are_no_copies() -> None:
     said = "The greenhouse heating is set to {} degrees every autumn by the caretaker."
     desk = laid_out([hit(event(at, said.format(18 + at))) for at in (1, 2)])
     assert desk.ids == ("e1", "e2")
+
+
+def test_where_nothing_surely_bears_on_the_question_the_desk_is_small() -> None:
+    hits = [hit(event(at, f"Record {at} says {at} things.")) for at in range(40)]
+    sizes = [words(laid_out(hits, 400, certainty=sure).block(HERE)) for sure in (1.0, 0.8, 0.1)]
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert sizes[2] <= 100

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.retrieval.ranking import PRESETS, Candidate, Preset, Weights, rank
+from library.retrieval.ranking import PRESETS, Candidate, Preset, Weights, certainty, rank
 
 DAY_S = 86_400
 
@@ -119,3 +119,23 @@ def test_library_v1_weighs_likeness_place_and_age() -> None:
     assert first.signals.keys() == second.signals.keys() == {"dense", "reciprocal_rank", "recency"}
     assert first.signals["reciprocal_rank"] > second.signals["reciprocal_rank"]
     assert second.signals["recency"] > first.signals["recency"]
+
+
+def test_what_bears_on_the_question_by_itself_makes_sure_and_its_surroundings_do_not() -> None:
+    weights = PRESETS["measured"]
+    close, far = said(1, lexical=0.9), said(2, lexical=0.11)
+    assert certainty([close, far], weights, cosines={}) == 1.0
+    assert certainty([far], weights, cosines={}) == pytest.approx(0.11 / weights.sure)
+    assert certainty([], weights, cosines={}) == 0.0
+    # The same words say less where vectors might have said more.
+    assert certainty([far], weights, cosines={(2, 0): 0.1}) < certainty([far], weights, cosines={})
+    assert certainty([far], weights, cosines={(2, 0): 0.9}) == 1.0
+    assert certainty([], PRESETS["library-v1"], cosines={}) == 1.0
+
+
+def test_what_the_named_speaker_said_counts_more() -> None:
+    ann, bob = (said(at, lexical=0.5)._replace(speaker=at) for at in (1, 2))
+    weights = Weights(lexical=1.0, speaker=1.25)
+    first = [one.candidate.seq for one in rank([ann, bob], weights, cosines={}, speaker=1)]
+    assert first == [1, 2]
+    assert order([ann, bob], weights) == [2, 1], "else the newer one"
