@@ -28,7 +28,7 @@ from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit
 
-DOUBTFUL_SHARE = 0.25
+DOUBTFUL_SHARE = 0.3
 """Of its room, that a desk for a question without any answer may take."""
 SURE_SCORE, BROAD_SHARE = 0.6, 0.3
 """Where the best record surely bears on a broad question, those with so much less do too."""
@@ -88,7 +88,7 @@ def lay_out(
 
     Where it is in doubt that anything bears on the question, the desk is small.
     """
-    room_tokens = int(room_tokens * max(certainty**3, DOUBTFUL_SHARE))
+    room_tokens = int(room_tokens * max(certainty**2, DOUBTFUL_SHARE))
     if kind != "depth" and hits and hits[0].score >= SURE_SCORE:
         minimum_relevance *= BROAD_SHARE
     useful = [

@@ -91,15 +91,15 @@ LONG_REPLY_CHARS = 600
 PRESETS: Mapping[Preset, Weights] = {
     "measured": Weights(
         lexical=1.0,
-        dense=0.7,
+        dense=0.85,
         dense_floor=0.1,
-        neighbours=(0.3, 0.2),
+        neighbours=(0.25, 0.2),
         speaker=1.25,
         day=0.2,
         long_reply=0.7,
-        length_power=0.4,
-        sure=0.33,
-        sure_with_rows=0.55,
+        length_power=0.25,
+        sure=0.36,
+        sure_with_rows=0.6,
     ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
 }
