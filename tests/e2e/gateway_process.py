@@ -134,7 +134,7 @@ class GatewayProcess:
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until:
             if self.rows("SELECT count(*) AS n FROM outbox WHERE NOT is_quarantined")[0]["n"] == 0:
-                embedding = self.status()["embedding"]
+                embedding = self.get("/library/status", headers=as_owner).json()["embedding"]
                 if embedding["name"] == "none" or embedding["owed_count"] == 0:
                     return
             httpx.post(retry, headers=as_owner, timeout=10, verify=False)
