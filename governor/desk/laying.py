@@ -98,13 +98,18 @@ def lay_out(
     ]
     filling = _Filling(count, room_tokens=room_tokens, thread_no=thread_no)
     chars = None if kind == "depth" else excerpt_chars(room_tokens)
-    newer = {older: hit for hit in useful for older in hit.replaces}
-    for hit in day_by_day(useful) if kind == "order" else useful:
-        if hit.event.id in newer:  # What no longer holds never lies there alone.
-            filling.offer(_laid(newer[hit.event.id], chars))
-            if not filling.has(newer[hit.event.id].event.seq):
-                continue
+    by_age = sorted(useful, key=lambda hit: hit.event.seq)
+    newest = {older: hit for hit in by_age for older in hit.replaces}
+
+    def offer(hit: Hit) -> bool:
+        # What no longer holds never lies there without what holds instead.
+        if hit.event.id in newest and not offer(newest[hit.event.id]):
+            return False
         filling.offer(_laid(hit, chars))
+        return filling.has(hit.event.seq)
+
+    for hit in day_by_day(useful) if kind == "order" else useful:
+        offer(hit)
     return Desk(_merged(_together(list(filling.chosen.values()))))
 
 
@@ -136,29 +141,44 @@ class _Filling:
         if laid.entry.stop - laid.entry.start > self._left * CHARS_A_TOKEN_MAX:
             return  # It cannot fit, which a look is enough to know.
         record = record_of(laid.event, laid.entry, self._thread_no)
-        cost = self._count(rendered_record(record)) + 1  # The line break between two records.
-        cost += self._headings.added_tokens(record)
+        cost = self._cost(record)
         if cost > self._left:
             return
         copied = self._copies.add(record.text)
         self._texts.append(key)
-        taken = replace(laid, tokens=cost)
         if copied is None:
-            self.chosen[key] = taken
+            self.chosen[key] = replace(laid, tokens=cost)
+            self._headings.add(record)
+            self._left -= cost
         else:
-            place = self._texts[copied]
-            older = self.chosen[place]
-            if older.event.occurred_at >= laid.event.occurred_at:
-                return
-            taken = replace(taken, score=older.score, reason=older.reason)
-            self._texts[copied] = key
-            self._left += older.tokens
-            self.chosen = {
-                key if at == place else at: taken if at == place else one
-                for at, one in self.chosen.items()
-            }
+            self._take_place(copied, laid, record)
+
+    def _take_place(self, copied: int, laid: Laid, record: Record) -> None:
+        """Put a near copy in the place of an older one, if it fits there."""
+        place, key = self._texts[copied], (laid.entry.seq, laid.entry.first)
+        older = self.chosen[place]
+        if older.event.occurred_at >= laid.event.occurred_at:
+            return
+        left_out = record_of(older.event, older.entry, self._thread_no)
+        self._headings.remove(left_out)
+        freed, cost = self._cost(left_out), self._cost(record)
+        if cost - freed > self._left:
+            self._headings.add(left_out)
+            return
+        self._texts[copied] = key
+        taken = replace(laid, tokens=cost, score=older.score, reason=older.reason)
+        self.chosen = {
+            key if at == place else at: taken if at == place else one
+            for at, one in self.chosen.items()
+        }
         self._headings.add(record)
-        self._left -= cost
+        self._left += freed - cost
+
+    def _cost(self, record: Record) -> int:
+        """Return the tokens of a record that does not lie there, with the headings it needs."""
+        line_break_tokens = 1
+        line_tokens = self._count(rendered_record(record)) + line_break_tokens
+        return line_tokens + self._headings.added_tokens(record)
 
 
 class Headings:
@@ -171,6 +191,9 @@ class Headings:
 
     def add(self, record: Record) -> None:
         insort(self._times.setdefault(day_of(record), []), record.at)
+
+    def remove(self, record: Record) -> None:
+        self._times[day_of(record)].remove(record.at)
 
     def added_tokens(self, record: Record) -> int:
         """Return what the headings cost more with this record."""

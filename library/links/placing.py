@@ -1,7 +1,8 @@
 """Put what replaces a found record in front of it, however little it was found itself. Pure.
 
 The newer one takes the older one's score where that is better, and a place before it, so that
-whoever fills a desk best first never has room for the older alone.
+whoever fills a desk best first never has room for the older alone. What was replaced in its turn
+has its own replacement in front of it, and so on.
 """
 
 from collections import defaultdict
@@ -36,17 +37,19 @@ def with_replacements(
     placed: dict[tuple[int, int], Hit] = {}
 
     def place(hit: Hit) -> None:
-        replaced = tuple(ids[old] for old in older[hit.event.seq] if old in ids)
         key = (hit.event.seq, hit.passage.ordinal)
-        placed.setdefault(key, replace(hit, replaces=replaced))
-
-    for hit in hits:
+        if key in placed:
+            return
         for seq in sorted(newer[hit.event.seq], reverse=True):
             if seq in own:
                 place(_lifted(own[seq], hit.score))
             elif seq in events:
                 event = events[seq]
                 place(Hit(event, _telling(event), hit.score, {REPLACES: hit.score}))
+        replaced = tuple(ids[old] for old in older[hit.event.seq] if old in ids)
+        placed[key] = replace(hit, replaces=replaced) if replaced else hit
+
+    for hit in hits:
         place(hit)
     return list(placed.values())
 

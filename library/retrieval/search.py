@@ -287,8 +287,7 @@ class Search:
         """Return the hits with what replaces each in front of it, as far as it is in scope."""
         seqs = {hit.event.seq for hit in hits}
         pairs = await self._store.replacements(sorted(seqs))
-        wanted = {newer for older, newer in pairs if older in seqs}
-        missing = sorted(wanted - seqs - query.exclude_seqs)
+        missing = sorted({newer for _, newer in pairs} - seqs - query.exclude_seqs)
         events: dict[int, Event] = {}
         if missing:
             own_spans = spans_of(query.path)

@@ -214,7 +214,8 @@ class Store(Protocol):
         """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
 
     async def replacements(self, seqs: Sequence[int]) -> list[tuple[int, int]]:
-        """Return (older, newer) of every replacement that has one of the seqs on either side."""
+        """Return (older, newer) of every replacement that has one of the seqs on either side, and
+        of those that replace the newer ones in turn, up to a limit."""
 
     @property
     def rows(self) -> "Rows":

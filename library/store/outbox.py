@@ -22,6 +22,8 @@ all that it had in hand with it: tried again in smaller company, what kills it s
 and its neighbours are not given up with it. The least tried goes first, or a process that is killed
 from outside, soon after each start, would blame one event again and again."""
 
+MOST_STEPS = 8
+"""Of "B replaces A, C replaces B, ...": bounds what one search may bring."""
 ERROR_CHARACTERS_MAX = 500
 """Of what went wrong, kept for people."""
 
@@ -129,8 +131,10 @@ def indexed_after(
 
 
 def replacements(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (older, newer) of each replacement that has one of the seqs on either side."""
-    rows = connection.execute(SQL["replacements"], {"seqs": _json(list(seqs))}).fetchall()
+    """Return (older, newer) of each replacement that has one of the seqs on either side, and of
+    those that follow from what replaces them, `MOST_STEPS` in a row."""
+    wanted = {"seqs": _json(list(seqs)), "most_steps": MOST_STEPS}
+    rows = connection.execute(SQL["replacements"], wanted).fetchall()
     return [(older, newer) for older, newer in rows]
 
 

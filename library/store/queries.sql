@@ -348,9 +348,17 @@ ON CONFLICT (seq) DO UPDATE SET spans = excluded.spans
 INSERT INTO replacement (older_seq, newer_seq) SELECT seq, ? FROM event WHERE seq = ?
 ON CONFLICT DO NOTHING
 
+-- What replaces one of the seqs may be replaced itself, and so on.
 -- name: replacements
-SELECT older_seq, newer_seq FROM replacement
-WHERE older_seq IN (SELECT value FROM json_each(:seqs))
+WITH RECURSIVE later(older_seq, newer_seq, step) AS (
+    SELECT older_seq, newer_seq, 1 FROM replacement
+    WHERE older_seq IN (SELECT value FROM json_each(:seqs))
+    UNION
+    SELECT replacement.older_seq, replacement.newer_seq, step + 1
+    FROM later JOIN replacement ON replacement.older_seq = later.newer_seq
+    WHERE step < :most_steps
+)
+SELECT older_seq, newer_seq FROM later
 UNION
 SELECT older_seq, newer_seq FROM replacement
 WHERE newer_seq IN (SELECT value FROM json_each(:seqs))

@@ -336,7 +336,7 @@ class SqliteStore:
         )
 
     async def replacements(self, seqs: Sequence[int]) -> list[tuple[int, int]]:
-        """Return (older, newer) of every replacement that has one of the seqs on either side."""
+        """Return what replaces what, of the seqs and of what replaces those."""
         return await self._read(lambda connection: outbox.replacements(connection, seqs))
 
     # -- for derived indexes -------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 
 from library.errors import EventConflict, StoreUnavailable, TooManyPins, UnknownRecord
 from library.records import Event, IndexedEvent, Passage, TurnState
+from library.store import outbox
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
 from tests.contract.conversation import START, Client, Said, live_texts, message, reply, texts_on
@@ -502,6 +503,23 @@ class TestOutbox:
         assert await store.replacements([]) == []
         await store.forget_thread(first.thread_id, collection_id=first.collection_id)
         assert await store.replacements([1, 2, 3, 4]) == [(3, 4)]
+
+    async def test_what_was_replaced_in_turn_is_followed_to_the_newest_within_a_limit(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        for number in range(outbox.MOST_STEPS):
+            await client.ask([("user", f"fact {number}")], "noted")
+        claims = await store.claim(owner="a", limit=99, lease_s=60, now=NOW)
+        results = [
+            replace(indexed(one.seq), replaced_seqs=(one.seq - 1,) if one.seq > 1 else ())
+            for one in claims
+        ]
+        await store.settle(claims, results)
+        last = len(claims)
+        assert last > outbox.MOST_STEPS + 2
+        followed = [(at, at + 1) for at in range(1, outbox.MOST_STEPS + 1)]
+        assert await store.replacements([1]) == followed
+        assert await store.replacements([last - 1]) == [(last - 2, last - 1), (last - 1, last)]
 
 
 class TestForgetting:

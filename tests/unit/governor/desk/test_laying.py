@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -52,10 +53,11 @@ def laid_out(
     taken: frozenset[bytes] = frozenset(),
     kind: QuestionKind = "depth",
     certainty: float = 1.0,
+    count: Callable[[str], int] = words,
 ) -> Desk:
     return lay_out(
         hits,
-        count=words,
+        count=count,
         room_tokens=room,
         minimum_relevance=0.1,
         thread_no=HERE,
@@ -109,6 +111,46 @@ def test_what_no_longer_holds_never_lies_on_the_desk_alone(
         desk = desk.without_last()
         assert desk.ids != ("e1",)
         assert all(one.entry.replaces == () for one in desk.laid)
+
+
+@given(st.integers(0, 60), st.permutations([1, 2, 3]))
+def test_of_facts_replaced_in_turn_none_lies_there_without_the_newest(
+    room: int, ranks: list[int]
+) -> None:
+    """CASES J8: A, then B instead of it, then C instead of B."""
+    facts = [
+        hit(event(1, "we deploy on Heroku in one region")),
+        replace(hit(event(2, "we moved to AWS")), replaces=("e1",)),
+        replace(hit(event(3, "we moved to our own machines in the cellar")), replaces=("e2",)),
+    ]
+    desk = laid_out([facts[rank - 1] for rank in ranks], len(FRAME.split()) + room)
+    assert {*desk.ids} in (set(), {"e3"}, {"e2", "e3"}, {"e1", "e2", "e3"})
+
+
+def words_and_lines(text: str) -> int:
+    return words(text) + text.count("\n")
+
+
+SAID = "Remember that the greenhouse heating is switched to the winter programme every autumn"
+TEXTS = (SAID, f"hello again, {SAID}", f"{SAID} and every spring", "short", "something " * 14)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(TEXTS), st.integers(0, 4), st.integers(0, 600), st.booleans()),
+        max_size=8,
+    ),
+    st.integers(30, 120),
+)
+def test_headings_are_paid_for_when_a_near_copy_takes_a_place(
+    some: list[tuple[str, int, int, bool]], room: int
+) -> None:
+    hits = []
+    for at, (text, days, minutes, is_here) in enumerate(some):
+        one = event(at, text, thread_no=HERE if is_here else 2)
+        later = BEGIN + timedelta(days=days, minutes=minutes)
+        hits.append(hit(replace(one, occurred_at=later)))
+    assert words_and_lines(laid_out(hits, room, count=words_and_lines).block(HERE)) <= room
 
 
 def test_records_are_read_in_time_order_conversation_by_conversation() -> None:

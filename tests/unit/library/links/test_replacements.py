@@ -112,6 +112,22 @@ async def test_what_replaced_a_found_record_is_found_with_it_and_stands_before_i
         assert newer.score == older.score == pytest.approx(sum(newer.signals.values()))
 
 
+async def test_what_was_replaced_in_turn_is_found_with_the_newest(tmp_path: Path) -> None:
+    """CASES J8: A, then B instead of it, then C instead of B."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("We deploy on Heroku.", *(f"Lunch number {at}." for at in range(9)))
+        await teller.tell("We moved our deploys from Heroku to AWS.")
+        await teller.tell(*(f"Dinner number {at}." for at in range(9)))
+        await teller.tell("We moved our deploys from AWS to Hetzner.")
+        await teller.indexed()
+        assert await links(library, 1) == [(1, 11), (11, 21)]
+        found = await teller.ask("Heroku", limit=3)
+        assert [hit.event.seq for hit in found.hits] == [21, 11, 1]
+        assert [hit.replaces for hit in found.hits] == [("e11",), ("e1",), ()]
+        assert all(hit.score == pytest.approx(sum(hit.signals.values())) for hit in found.hits)
+
+
 async def test_what_is_out_of_scope_replaces_nothing_in_a_search(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.db") as library:
         first, second = Teller(library, "one"), Teller(library, "two")
