@@ -32,22 +32,35 @@ class Model(Protocol):
 class LocalEmbedder:
     """See the module's docstring, and `library.embedding.protocol.Embedder`."""
 
-    def __init__(self, model: Model, *, threads: int = 1) -> None:
-        """Use a model that is loaded, with so many threads for passages."""
+    def __init__(
+        self,
+        model: Model,
+        *,
+        threads: int = 1,
+        reads: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Use a model that is loaded, with so many threads for passages.
+
+        Texts that it does not read get a row of zeros, which is like nothing.
+        """
         self.identity = model.identity
         self.dim = model.dim
         self._model = model
+        self._reads = reads
         self._thread_count = threads
         self._for_passages = ThreadPoolExecutor(threads, "embed-passage", be_modest)
         self._for_questions = ThreadPoolExecutor(QUESTION_THREADS, "embed-question")
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        return await self._on_modest_threads(
-            lambda text: self._model.row(text, is_question=False), texts
-        )
+        return await self._on_modest_threads(lambda text: self._row(text, is_question=False), texts)
 
     async def embed_question(self, text: str) -> bytes:
-        return await self._at_once(lambda: self._model.row(text, is_question=True))
+        return await self._at_once(lambda: self._row(text, is_question=True))
+
+    def _row(self, text: str, *, is_question: bool) -> bytes:
+        if not self._reads(text):
+            return bytes(self.dim)
+        return self._model.row(text, is_question=is_question)
 
     async def token_rows(self, texts: Sequence[str], *, dim: int, is_question: bool) -> list[bytes]:
         """See `library.embedding.protocol.TokenEmbedder`; questions are taken at once."""

@@ -11,6 +11,7 @@ from library.embedding.hashing import HashingEmbedder
 from library.embedding.local import LocalEmbedder, Model
 from library.embedding.names import HASHING, NONE, OLLAMA, ONNX, OPENAI, parsed
 from library.embedding.protocol import Embedder, EmbedderUnavailable
+from library.reading.scripts import is_latin
 from library.runtime.allocator import give_back
 
 MODEL_NAME = "all-MiniLM-L6-v2-int8-v1"
@@ -44,7 +45,11 @@ class EmbedderOptions:
             return HashingEmbedder()
         if kind == ONNX:
             folder = Path(place) if place else await asyncio.to_thread(_minilm, self.model_folder)
-            return LocalEmbedder(await asyncio.to_thread(_loaded, folder), threads=self.threads)
+            model = await asyncio.to_thread(_loaded, folder)
+            if place:
+                return LocalEmbedder(model, threads=self.threads)
+            # It was taught English; any two texts of another script are alike to it.
+            return LocalEmbedder(model, threads=self.threads, reads=is_latin)
         # Here and not above: aiohttp costs 0.2 s, which is not owed by who asks nobody.
         from library.embedding.remote import open_ollama, open_openai
 

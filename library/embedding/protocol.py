@@ -29,7 +29,8 @@ class Embedder(Protocol):
     dim: int
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return one row a text; never blocks the event loop.
+        """Return one row a text, all zeros for one that the model cannot read; never blocks the
+        event loop.
 
         Raises:
             EmbedderUnavailable: try again later.
@@ -37,7 +38,8 @@ class Embedder(Protocol):
         """
 
     async def embed_question(self, text: str) -> bytes:
-        """Return the row to compare with those of `embed`; some models ask in another form."""
+        """Return the row to compare with those of `embed`; some models ask in another form. All
+        zeros: it cannot read the question, and vectors have no say."""
 
     async def close(self) -> None:
         """Let go of what it holds; idempotent."""

@@ -169,6 +169,8 @@ class Search:
             if serving is None:
                 return nothing
             row = await serving.questions.row(text)
+            if not any(row):
+                return nothing  # In a script that the model was not taught.
             matrix = await serving.vectors.of(query.collection_id)
             for _ in range(FETCH_ROUNDS):
                 near, cosines, has_more = await asyncio.to_thread(
