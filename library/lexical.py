@@ -4,8 +4,9 @@ The index holds words and numbers, never a text: what a search returns is read f
 what was deleted there cannot come back from here. One document is one passage.
 
 Scope stands inside the query, with a constant score of zero, so that it narrows what is found
-without touching how it is scored. `Lexical` is synchronous and not for the event loop: searches
-may run in several threads; everything that writes must be called by one at a time.
+without touching how it is scored; it is looked at afterwards only where nothing can be crowded
+out. `Lexical` is synchronous and not for the event loop: searches may run in several threads;
+everything that writes must be called by one at a time.
 
 Rejected: SQLite's FTS5, 133 ms at 100,000 passages against 1.4 here (PACKAGES.md), and one index a
 collection, which would commit once for each collection instead of once for all.
@@ -22,8 +23,9 @@ import tantivy
 from tantivy import Occur, Query
 
 from library.errors import LibraryError
-from library.records import Range, Where
+from library.records import Where
 from library.retrieval.ranking import Candidate
+from library.retrieval.scope import is_in
 from library.runtime.allocator import give_back
 
 SCHEMA_VERSION = 3
@@ -180,7 +182,11 @@ class Lexical:
     def around(
         self, where: Where, places: Sequence[tuple[int, int]], *, limit: int
     ) -> list[Candidate]:
-        """Return first passages in scope at (branch, position), unscored, by seq."""
+        """Return first passages in scope at (branch, position), unscored, by seq.
+
+        A place names one event of one thread, so that what is out of scope crowds nothing out
+        before it is looked at.
+        """
         if not places:
             return []
         with _mapped():
@@ -191,8 +197,9 @@ class Lexical:
                 (Occur.Must, Query.const_score_query(query, 0.0))
                 for query in (wanted, self._term("ordinal", 0))
             ]
-            found = self._fetch([*clauses, *self._scope(where)], 1.0, limit)
-        return sorted(found)
+            searcher = self._index.searcher()
+            hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
+            return sorted(self._in_scope(searcher, hits, where, 1.0))
 
     def passages(self, keys: Sequence[tuple[int, int]]) -> list[Candidate]:
         """Return the passages (seq, ordinal) that the index holds, unscored, by seq."""
@@ -308,13 +315,7 @@ class Lexical:
         searcher = self._index.searcher()
         asked = int(SPARE * limit)
         hits = searcher.search(Query.boolean_query(words), limit=asked, count=False).hits
-        owners = searcher.fast_field_values("collection_id", [place for _score, place in hits])
-        ranges = {span.branch_id: span for span in where.ranges}
-        found = [
-            one
-            for one, owner in zip(self._candidates(searcher, hits, full_score), owners, strict=True)
-            if owner == where.collection_id and _is_in(where, ranges, one)
-        ]
+        found = self._in_scope(searcher, hits, where, full_score)
         if len(found) < limit and len(hits) == asked:
             return None
         return sorted(found, key=_best_first)[:limit]
@@ -325,6 +326,22 @@ class Lexical:
         searcher = self._index.searcher()
         hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
         return sorted(self._candidates(searcher, hits, full_score), key=_best_first)
+
+    def _in_scope(
+        self,
+        searcher: tantivy.Searcher,
+        hits: Sequence[tuple[Any, Any]],
+        where: Where,
+        full_score: float,
+    ) -> list[Candidate]:
+        """Return what of the hits is in scope, in their order."""
+        owners = searcher.fast_field_values("collection_id", [place for _score, place in hits])
+        ranges = {span.branch_id: span for span in where.ranges}
+        return [
+            one
+            for one, owner in zip(self._candidates(searcher, hits, full_score), owners, strict=True)
+            if owner == where.collection_id and is_in(where, ranges, one)
+        ]
 
     @staticmethod
     def _candidates(
@@ -342,16 +359,6 @@ class Lexical:
 def _best_first(one: Candidate) -> tuple[float, int, int]:
     # The engine breaks ties by its own document numbers, which a rebuild changes.
     return -one.lexical, -one.seq, one.ordinal
-
-
-def _is_in(where: Where, ranges: Mapping[int, Range], one: Candidate) -> bool:
-    """Tell whether a passage of the right collection is in scope."""
-    if one.seq in where.exclude_seqs:
-        return False
-    if one.thread_no != where.thread_no:
-        return where.has_others
-    span = ranges.get(one.branch_id)
-    return span is not None and span.low <= one.position <= span.high
 
 
 def _place(branch_id: int, position: int) -> int:

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 
 from library.records import Path, Range, SearchQuery, Where
+from library.retrieval.ranking import Candidate
 from library.store.contract import Store
 
 MOST_PATHS = 4_096
@@ -80,6 +81,16 @@ def spans_of(path: Path) -> Spans:
 def is_on(spans: Spans, branch_id: int, position: int) -> bool:
     low, high = spans.get(branch_id, (1, 0))
     return low <= position <= high
+
+
+def is_in(where: Where, ranges: Mapping[int, Range], one: Candidate) -> bool:
+    """Tell whether a passage of the right collection is in scope."""
+    if one.seq in where.exclude_seqs:
+        return False
+    if one.thread_no != where.thread_no:
+        return where.has_others
+    span = ranges.get(one.branch_id)
+    return span is not None and span.low <= one.position <= span.high
 
 
 def branch_at(ranges: Sequence[Range], branch_id: int, position: int) -> int:

@@ -11,40 +11,43 @@ without the embedder the words do.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from library.analysis import question_words
 from library.backlog import Backlog
 from library.catalogue import Catalogue
-from library.embedding.meaning import Meaning
+from library.embedding.meaning import Meaning, Serving
 from library.embedding.protocol import EmbedderUnavailable
-from library.lexical import Lexical, LexicalUnavailable, stems
+from library.lexical import LexicalUnavailable, stems
 from library.links.placing import with_replacements
-from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
-from library.reading.spelling import weighed_terms
+from library.reading.speakers import speaker_key
 from library.reading.time_words import asked_time_words
 from library.records import Event, Hit, Passage, SearchQuery, SearchResult, Where
+from library.retrieval.fetching import (
+    Key,
+    Look,
+    Question,
+    fetch,
+    look_around,
+    look_near,
+    scored,
+    weighed_question,
+)
 from library.retrieval.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, certainty, rank
-from library.retrieval.scope import LivePaths, Spans, branch_at, is_on, spans_of, where_of
-from library.retrieval.tail import Tail, WaitingEvent, WaitingPassage
+from library.retrieval.scope import LivePaths, Spans, is_on, spans_of, where_of
+from library.retrieval.tail import Tail, WaitingEvent
+from library.retrieval.wording import Wordings
 from library.store.contract import Store
 from library.vectors.vectors import VectorsLoading
 
-if TYPE_CHECKING:
-    from library.vectors.matrix import Matrix
-
 CANDIDATES = 200
-"""Passages fetched by words; a desk holds about twenty."""
+"""Passages fetched by words, and as many by likeness; a desk holds about twenty."""
 NEIGHBOURS_OF = 24
 """The best of them whose neighbours in the conversation are fetched too. Each costs 4 look-ups in
 every segment; 48 found the same on LoCoMo, BEAM and BFCL (recall at 1,024 and 2,048 tokens within
 .008)."""
-NEIGHBOUR_REACH = 2
-MOST_NEIGHBOURS = 256
 ENOUGH_EVENTS = 50
 FETCH_ROUNDS = 3
 """When dead branches, or the passages of one huge event, leave fewer events than enough, ask
@@ -52,26 +55,6 @@ again for four times as many."""
 TAIL_EVENTS = 256
 """Newest events that are not in the index yet and are scored here, a millisecond at most: what a
 thread can bring while indexing gathers."""
-FULL_QUESTION_WORDS = 8
-"""Of a longer question the rarest words count as all of it: no passage holds a whole page."""
-Key = tuple[int, int]
-"""(seq, ordinal) of a passage."""
-Likeness = Callable[[Sequence[Key]], dict[Key, float]]
-"""Returns how like the question passages are, for those that have a vector."""
-_K1, _B = 1.2, 0.75
-"""BM25 as tantivy computes it."""
-_USUAL_WORDS = 60.0
-"""Length of a passage in the formula for events that the index does not hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A question as terms of the index."""
-
-    rarity: Mapping[str, float]
-    """Of each term."""
-    mass: float
-    """What a passage of usual length scores that holds every word once."""
 
 
 class Search:
@@ -94,6 +77,7 @@ class Search:
         self.paths = LivePaths(store)
         self.tail = Tail(store)
         self._meaning = meaning
+        self._wordings = Wordings()
         self._on_damage = on_damage
 
     async def run(self, query: SearchQuery) -> SearchResult:
@@ -103,21 +87,26 @@ class Search:
         was_whole = self._catalogue.is_whole
         found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
         owed = self._owed(query)
-        question, found = await self._by_words(query, degraded)
-        # Afterwards, since what was found says who is called by a name that the question has.
-        names = named(query.text, {one.speaker for one in found} - {NOBODY})
-        near, cosines, likeness = await self._by_row(
-            query, in_first_person(query.text, names), degraded
+        where = where_of(query)
+        serving = self._serving(degraded)
+        likely = self._wordings.likely(query)
+        (question, found), row = await asyncio.gather(
+            self._by_words(query, where, degraded), _embedded(serving, likely, degraded)
         )
+        names, wording = self._wordings.settled(query, found)
+        if row is not None and wording != likely:
+            row = await _embedded(serving, wording, degraded)
+        look = None
+        if serving is not None and row is not None:
+            look = await self._look(query, serving, row, degraded)
+        near, cosines = await self._by_row(where, look, found)
         found = list({one[:2]: one for one in (*near, *found)}.values())
-        cosines |= likeness([one[:2] for one in found if one[:2] not in cosines])
-        around = await self._around(query, found, cosines)
-        cosines |= likeness([one[:2] for one in around])
-        found += around
+        around, more = await self._around(where, look, found, cosines)
+        found, cosines = found + around, cosines | more
         tail, is_cut = await self._waiting(query, owed, was_whole=was_whole, found_upto=found_upto)
         if is_cut:
             degraded.append("index-behind")
-        found += [_scored(passage, question) for one in tail for passage in one.passages]
+        found += [scored(passage, question) for one in tail for passage in one.passages]
         ranked = rank(
             found,
             self._weights if query.kind != "order" else replace(self._weights, long_reply=0.3),
@@ -125,27 +114,26 @@ class Search:
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
         )
-        hits = await self._with_replacements(query, await self._load(query, ranked))
+        hits = await self._loaded(query, ranked)
         sure = certainty(found, self._weights, cosines=cosines)
         return SearchResult(
             tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto, certainty=sure
         )
 
     async def _by_words(
-        self, query: SearchQuery, degraded: list[str]
-    ) -> tuple[_Question, list[Candidate]]:
+        self, query: SearchQuery, where: Where, degraded: list[str]
+    ) -> tuple[Question, list[Candidate]]:
         """Return the passages on live branches that the index finds."""
         words = question_words(query.text)
         times = stems(asked_time_words(query.text, query.asked_on))
-        where = where_of(query)
         limit = CANDIDATES
         try:
             lexical = self._catalogue.lexical
             for _ in range(FETCH_ROUNDS):
                 question, found, has_more = await asyncio.to_thread(
-                    _fetch, lexical, where, words, times, limit
+                    fetch, lexical, where, words, times, limit
                 )
-                live = await self._live(found, query.thread_no if query.path else None)
+                live = await self._live(found, where.thread_no)
                 count = len({one.seq for one in live if one.lexical > 0})
                 if not has_more or count >= ENOUGH_EVENTS:
                     break
@@ -153,53 +141,66 @@ class Search:
         except LexicalUnavailable:
             self._on_damage()
             degraded.append("lexical")
-            return _question(dict.fromkeys(stems(words), 1.0)), []
+            return weighed_question(dict.fromkeys(stems(words), 1.0)), []
         return question, live
 
+    def _serving(self, degraded: list[str]) -> Serving | None:
+        """Return the embedder to ask, if there is one."""
+        try:
+            return self._meaning.serving()
+        except EmbedderUnavailable:
+            degraded.append("embedder")
+            return None
+
+    async def _look(
+        self, query: SearchQuery, serving: Serving, row: bytes, degraded: list[str]
+    ) -> Look | None:
+        """Return the question's row with the rows it is compared with, if they are there."""
+        if not any(row):
+            return None  # In a script that the model was not taught.
+        try:
+            matrix = await serving.vectors.of(query.collection_id)
+        except VectorsLoading:
+            degraded.append("vectors")
+            return None
+        if self._meaning.is_behind:
+            degraded.append("vectors")
+        return Look(matrix, row)
+
     async def _by_row(
-        self, query: SearchQuery, text: str, degraded: list[str]
-    ) -> tuple[list[Candidate], dict[Key, float], Likeness]:
-        """Return the passages on live branches that are most like the question, how like they
-        are, and what tells how like any others are."""
-        nothing: tuple[list[Candidate], dict[Key, float], Likeness] = ([], {}, _unknown)
-        where = where_of(query)
+        self, where: Where, look: Look | None, found: Sequence[Candidate]
+    ) -> tuple[list[Candidate], dict[Key, float]]:
+        """Return the passages on live branches that are most like the question, and how like they
+        and those `found` already are."""
+        if look is None:
+            return [], {}
+        have = {one[:2]: one for one in found}
         limit = CANDIDATES
         try:
-            serving = self._meaning.serving()
-            if serving is None:
-                return nothing
-            row = await serving.questions.row(text)
-            if not any(row):
-                return nothing  # In a script that the model was not taught.
-            matrix = await serving.vectors.of(query.collection_id)
             for _ in range(FETCH_ROUNDS):
                 near, cosines, has_more = await asyncio.to_thread(
-                    _look_near, matrix, self._catalogue.lexical, where, row, limit
+                    look_near, look, self._catalogue.lexical, where, have, limit
                 )
-                live = await self._live(near, query.thread_no if query.path else None)
+                live = await self._live(near, where.thread_no)
                 if not has_more or len({one.seq for one in live}) >= ENOUGH_EVENTS:
                     break
                 limit *= 4
-        except EmbedderUnavailable:
-            degraded.append("embedder")
-            return nothing
-        except VectorsLoading:
-            degraded.append("vectors")
-            return nothing
         except LexicalUnavailable:
-            # Said by `_by_words`, too.
-            return nothing
-        if self._meaning.is_behind:
-            degraded.append("vectors")
-        return live, cosines, partial(matrix.cosines, row)
+            return [], {}  # Said by `_by_words`, too.
+        return live, cosines
 
     async def _around(
-        self, query: SearchQuery, found: Sequence[Candidate], cosines: Mapping[Key, float]
-    ) -> list[Candidate]:
-        """Return what was said next to the best, as far as it is not found yet."""
+        self,
+        where: Where,
+        look: Look | None,
+        found: Sequence[Candidate],
+        cosines: Mapping[Key, float],
+    ) -> tuple[list[Candidate], dict[Key, float]]:
+        """Return what was said next to the best, as far as it is not found yet, and how like the
+        question it is."""
         weights = self._weights
         if not weights.neighbours:
-            return []
+            return [], {}
         best = nsmallest(
             NEIGHBOURS_OF,
             found,
@@ -209,12 +210,12 @@ class Search:
             ),
         )
         try:
-            around = await asyncio.to_thread(
-                _look_around, self._catalogue.lexical, where_of(query), best, found
+            around, more = await asyncio.to_thread(
+                look_around, look, self._catalogue.lexical, where, best, found
             )
         except LexicalUnavailable:
-            return []  # Said by `_by_words`, too.
-        return await self._live(around, query.thread_no if query.path else None)
+            return [], {}  # Said by `_by_words`, too.
+        return await self._live(around, where.thread_no), more
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
@@ -272,23 +273,36 @@ class Search:
         paths = await self.paths.of({one.thread_no})
         return is_on(paths[one.thread_no], one.branch_id, one.position)
 
-    async def _load(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
-        """Return hits with their events; what was deleted meanwhile gives way to the next."""
+    async def _loaded(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
+        """Return hits with their events, and what replaces one in front of it.
+
+        What was deleted meanwhile gives way to the next.
+        """
         hits: list[Hit] = []
+        asked: list[int] = []
+        pairs: list[tuple[int, int]] = []
         while len(hits) < query.limit and (some := list(islice(ranked, query.limit))):
-            seqs = list(dict.fromkeys(one.candidate.seq for one in some))
-            rows = await self._store.events(seqs, collection_id=query.collection_id)
+            asked = list(dict.fromkeys(one.candidate.seq for one in some))
+            rows, pairs = await asyncio.gather(
+                self._store.events(asked, collection_id=query.collection_id),
+                self._store.replacements(asked),
+            )
             events = {event.seq: event for event in rows}
             for one in some:
                 event = events.get(one.candidate.seq)
                 if event is not None and _is_same(event, one.candidate):
                     hits.append(Hit(event, _passage(one.candidate), one.score, one.signals))
-        return hits[: query.limit]
+        hits = hits[: query.limit]
+        seqs = {hit.event.seq for hit in hits}
+        if seqs != {*asked}:
+            pairs = await self._store.replacements(sorted(seqs))
+        return await self._with_replacements(query, hits, pairs) if pairs else hits
 
-    async def _with_replacements(self, query: SearchQuery, hits: Sequence[Hit]) -> list[Hit]:
+    async def _with_replacements(
+        self, query: SearchQuery, hits: Sequence[Hit], pairs: Sequence[tuple[int, int]]
+    ) -> list[Hit]:
         """Return the hits with what replaces each in front of it, as far as it is in scope."""
         seqs = {hit.event.seq for hit in hits}
-        pairs = await self._store.replacements(sorted(seqs))
         missing = sorted({newer for _, newer in pairs} - seqs - query.exclude_seqs)
         events: dict[int, Event] = {}
         if missing:
@@ -296,59 +310,18 @@ class Search:
             for event in await self._store.events(missing, collection_id=query.collection_id):
                 if await self._has(query, own_spans, event):
                     events[event.seq] = event
-        return with_replacements(hits, pairs, events)[: query.limit] if pairs else list(hits)
+        return with_replacements(hits, pairs, events)[: query.limit]
 
 
-def _fetch(
-    lexical: Lexical, where: Where, words: Sequence[str], times: Sequence[str], limit: int
-) -> tuple[_Question, list[Candidate], bool]:
-    """Weigh the words and search, in one go on one thread."""
-    weights = dict(weighed_terms(words, stems(words), lexical.known))
-    rarity = lexical.rarity([*weights], optional=times)
-    question = _question({term: weights.get(term, 1.0) * rarity[term] for term in rarity})
-    weights = {term: weights.get(term, 1.0) for term in rarity}
-    found = lexical.search(where, weights, full_score=question.mass, limit=limit)
-    return question, found, len(found) == limit
-
-
-def _look_around(
-    lexical: Lexical, where: Where, best: Sequence[Candidate], found: Sequence[Candidate]
-) -> list[Candidate]:
-    have = {(one.branch_id, one.position) for one in found}
-    places = {
-        (branch_at(where.ranges, one.branch_id, position), position)
-        for one in best
-        for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1)
-    }
-    wanted = sorted(place for place in places - have if place[1] >= 0)
-    return lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
-
-
-def _unknown(_: Sequence[Key]) -> dict[Key, float]:
-    return {}
-
-
-def _look_near(
-    matrix: "Matrix", lexical: Lexical, where: Where, row: bytes, limit: int
-) -> tuple[list[Candidate], dict[Key, float], bool]:
-    """Return the passages most like a question, how like, and whether there may be more."""
-    near = dict(matrix.search(row, where, limit=limit))
-    return lexical.passages(list(near)), near, len(near) == limit
-
-
-def _question(rarity: Mapping[str, float]) -> _Question:
-    rarest = sorted(rarity.values(), reverse=True)[:FULL_QUESTION_WORDS]
-    return _Question(rarity, max(sum(rarest), 1e-9))
-
-
-def _scored(passage: WaitingPassage, question: _Question) -> Candidate:
-    """Return what the index would find, nearly, if it held this passage."""
-    norm = _K1 * (1 - _B + _B * passage.length / _USUAL_WORDS)
-    score = 0.0
-    for term, rarity in question.rarity.items():
-        count = passage.stems.count(f" {term} ")
-        score += rarity * count * (_K1 + 1) / (count + norm)
-    return passage.document.candidate(lexical=score / question.mass)
+async def _embedded(serving: Serving | None, text: str, degraded: list[str]) -> bytes | None:
+    """Return the row of a question; None: there is none."""
+    if serving is None:
+        return None
+    try:
+        return await serving.questions.row(text)
+    except EmbedderUnavailable:
+        degraded.append("embedder")
+        return None
 
 
 def _passage(one: Candidate) -> Passage:

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,10 @@ def test_neighbours_are_fetched_by_their_place(lexical: Lexical) -> None:
     places: Sequence[tuple[int, int]] = [(1, 3), (1, 4), (1, 30), (2, 99)]
     around = lexical.around(scope, places, limit=9)
     assert [(one.seq, one.lexical) for one in around] == [(3, 0.0), (4, 0.0)]
+    elsewhere = replace(scope, collection_id=2)
+    without = replace(scope, exclude_seqs=frozenset({3}))
+    assert lexical.around(elsewhere, places, limit=9) == []
+    assert [one.seq for one in lexical.around(without, places, limit=9)] == [4]
 
 
 def test_a_rarer_word_weighs_more_and_an_unknown_one_most(lexical: Lexical) -> None:

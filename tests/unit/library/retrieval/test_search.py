@@ -1,5 +1,5 @@
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 from library.embedding.hashing import HashingEmbedder
 from library.embedding.protocol import EmbedderUnavailable
-from library.records import Segment
+from library.lexical import Lexical
+from library.records import IncomingMessage, Segment, Where
 from library.retrieval import scope, search
-from tests.unit.library.teller import Teller, opened, without
+from library.retrieval.fetching import Key, Look
+from library.retrieval.ranking import Candidate
+from tests.unit.library.teller import Teller, message, opened, without
+
+
+def said(name: str, text: str) -> IncomingMessage:
+    """Return what somebody with a name said."""
+    plain = message("user", text)
+    return plain._replace(body={"role": "user", "name": name, "content": text})
 
 
 async def gardening(teller: Teller, count: int) -> None:
@@ -65,6 +74,63 @@ async def test_only_positions_before_the_window_are_found(tmp_path: Path) -> Non
                 await teller.indexed()
             result = await teller.ask("code", before=1)
             assert [hit.event.text for hit in result.hits] == ["The code is kestrel"]
+
+
+async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up_all(
+        look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
+    ) -> tuple[list[Candidate], dict[Key, float], bool]:
+        near = dict(look.matrix.search(look.row, where, limit=limit))
+        return lexical.passages([*near]), near | look.cosines(have.values()), len(near) == limit
+
+    async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
+        teller = Teller(library, "s")
+        chance = random.Random(3)
+        some = ("rose", "compost", "garden", "spade", "winter", "path", "tree", "lawn", "frost")
+        await teller.tell(*(" ".join(chance.choices(some, k=5)) for _ in range(300)))
+        await teller.embedded()
+        for scope_name in ("thread", "project"):
+            query = teller.query("rose in winter by the garden path", scope=scope_name, limit=50)
+            found = await library.search(query)
+            with monkeypatch.context() as patch:
+                patch.setattr(search, "look_near", look_up_all)
+                assert await library.search(query) == found
+            assert {"lexical", "dense"} <= set.union(*(set(hit.signals) for hit in found.hits))
+
+
+class NotingEmbedder(HashingEmbedder):
+    """Notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def embed_question(self, text: str) -> bytes:
+        self.asked.append(text)
+        return await super().embed_question(text)
+
+
+async def test_a_question_is_embedded_as_who_spoke_last_would_ask_it_and_again_if_that_is_wrong(
+    tmp_path: Path,
+) -> None:
+    embedder = NotingEmbedder()
+    async with opened(tmp_path / "a.db", embedder=embedder) as library:
+        people, others = Teller(library, "people"), Teller(library, "others")
+        people.told = [said("Caroline", "I painted a sunrise"), said("Melanie", "How lovely")]
+        await people.send()
+        others.told = [said("Joan", "The painting is of a sunset")]
+        await others.send()
+        await people.embedded()
+        first = await people.ask("What did Caroline paint?")
+        assert embedder.asked == ["What did Caroline paint?", "What did I paint?"]
+        await people.ask("When did Caroline paint it?")
+        assert embedder.asked[2:] == ["When did I paint it?"]
+        await others.ask("Who painted a sunset?")
+        again = await people.ask("What did Caroline paint?")
+        assert again == first
+        assert first.hits[0].event.text == "I painted a sunrise"
 
 
 async def test_pins_and_other_messages_of_the_prompt_are_left_out(tmp_path: Path) -> None:

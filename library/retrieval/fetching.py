@@ -1,0 +1,113 @@
+"""What a search fetches from the index and from the vectors: for worker threads, numbers only.
+
+Each function does all that can be done in one go, because to change threads and back costs some
+tenths of a millisecond. Which branches are live is not known here: who calls looks at that.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from library.lexical import Lexical, stems
+from library.reading.spelling import weighed_terms
+from library.records import Where
+from library.retrieval.ranking import Candidate
+from library.retrieval.scope import branch_at
+from library.retrieval.tail import WaitingPassage
+
+if TYPE_CHECKING:
+    from library.vectors.matrix import Matrix
+
+NEIGHBOUR_REACH = 2
+MOST_NEIGHBOURS = 256
+FULL_QUESTION_WORDS = 8
+"""Of a longer question the rarest words count as all of it: no passage holds a whole page."""
+Key = tuple[int, int]
+"""(seq, ordinal) of a passage."""
+_K1, _B = 1.2, 0.75
+"""BM25 as tantivy computes it."""
+_USUAL_WORDS = 60.0
+"""Length of a passage in the formula for events that the index does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as terms of the index."""
+
+    rarity: Mapping[str, float]
+    """Of each term."""
+    mass: float
+    """What a passage of usual length scores that holds every word once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A question's row, and the rows it is compared with."""
+
+    matrix: "Matrix"
+    row: bytes
+
+    def cosines(self, found: Iterable[Candidate]) -> dict[Key, float]:
+        """Return how like the question passages are, for those that have a vector."""
+        return self.matrix.cosines(self.row, [one[:2] for one in found])
+
+
+def fetch(
+    lexical: Lexical, where: Where, words: Sequence[str], times: Sequence[str], limit: int
+) -> tuple[Question, list[Candidate], bool]:
+    """Weigh the words and search, in one go on one thread."""
+    weights = dict(weighed_terms(words, stems(words), lexical.known))
+    rarity = lexical.rarity([*weights], optional=times)
+    question = weighed_question({term: weights.get(term, 1.0) * rarity[term] for term in rarity})
+    weights = {term: weights.get(term, 1.0) for term in rarity}
+    found = lexical.search(where, weights, full_score=question.mass, limit=limit)
+    return question, found, len(found) == limit
+
+
+def look_near(
+    look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
+) -> tuple[list[Candidate], dict[Key, float], bool]:
+    """Return the passages most like a question, how like they and those at hand are, and whether
+    there may be more.
+
+    Only what the words did not find is looked up: some 6 microseconds each.
+    """
+    near = dict(look.matrix.search(look.row, where, limit=limit))
+    found = lexical.passages([key for key in near if key not in have])
+    found += [have[key] for key in near if key in have]
+    others = look.cosines(one for key, one in have.items() if key not in near)
+    return found, near | others, len(near) == limit
+
+
+def look_around(
+    look: Look | None,
+    lexical: Lexical,
+    where: Where,
+    best: Sequence[Candidate],
+    found: Sequence[Candidate],
+) -> tuple[list[Candidate], dict[Key, float]]:
+    """Return what stands beside the best and was not found, and how like the question it is."""
+    have = {(one.branch_id, one.position) for one in found}
+    places = {
+        (branch_at(where.ranges, one.branch_id, position), position)
+        for one in best
+        for position in range(one.position - NEIGHBOUR_REACH, one.position + NEIGHBOUR_REACH + 1)
+    }
+    wanted = sorted(place for place in places - have if place[1] >= 0)
+    around = lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
+    return around, {} if look is None else look.cosines(around)
+
+
+def weighed_question(rarity: Mapping[str, float]) -> Question:
+    rarest = sorted(rarity.values(), reverse=True)[:FULL_QUESTION_WORDS]
+    return Question(rarity, max(sum(rarest), 1e-9))
+
+
+def scored(passage: WaitingPassage, question: Question) -> Candidate:
+    """Return what the index would find, nearly, if it held this passage."""
+    norm = _K1 * (1 - _B + _B * passage.length / _USUAL_WORDS)
+    score = 0.0
+    for term, rarity in question.rarity.items():
+        count = passage.stems.count(f" {term} ")
+        score += rarity * count * (_K1 + 1) / (count + norm)
+    return passage.document.candidate(lexical=score / question.mass)

@@ -1,0 +1,40 @@
+"""The question as it is embedded: who is meant by its names, told at once or guessed before.
+
+Which words of a question are names is known when the words have been found, since whoever is called
+so spoke there. But to embed the question takes as long as all the rest of a search, and can go on
+while the words are looked for. So it begins with the names of those who spoke in the last search of
+the same collection; where that was wrong, the question is embedded once more. What a search
+returns depends on the settled wording only.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from library.reading.speakers import NOBODY, in_first_person, named
+from library.records import SearchQuery
+from library.retrieval.ranking import Candidate
+
+MOST_COLLECTIONS = 1_024
+"""Whose speakers are kept: a few hundred bytes each."""
+
+
+class Wordings:
+    """Remembers who spoke; see the module's docstring."""
+
+    def __init__(self) -> None:
+        self._speakers: OrderedDict[int, frozenset[int]] = OrderedDict()
+
+    def likely(self, query: SearchQuery) -> str:
+        """Return the question as it will most likely be worded."""
+        speakers = self._speakers.get(query.collection_id, frozenset())
+        return in_first_person(query.text, named(query.text, speakers))
+
+    def settled(self, query: SearchQuery, found: Iterable[Candidate]) -> tuple[list[str], str]:
+        """Return the names in the question and its wording, by who said what was found."""
+        speakers = frozenset(one.speaker for one in found) - {NOBODY}
+        self._speakers[query.collection_id] = speakers
+        self._speakers.move_to_end(query.collection_id)
+        if len(self._speakers) > MOST_COLLECTIONS:
+            self._speakers.popitem(last=False)
+        names = named(query.text, speakers)
+        return names, in_first_person(query.text, names)
