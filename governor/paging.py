@@ -7,7 +7,7 @@ counted once more, whole, before it is let go.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from governor.budget import Rooms, rooms
@@ -70,6 +70,8 @@ class Paging:
     """The day of the request."""
     focus: str | None = None
     """What to look for instead of what the transcript is about."""
+    _written: tuple[Desk, str] | None = field(default=None, init=False)
+    """The last desk that was made into text."""
 
     @property
     def thread_no(self) -> int:
@@ -243,7 +245,13 @@ class Paging:
         return room if may_yield else min(room, shared.tokens - window.used_tokens)
 
     def _desk_tokens(self, desk: Desk) -> int:
-        return self._count(desk.block(self.thread_no)) if desk.laid else 0
+        return self._count(self._block(desk))
+
+    def _block(self, desk: Desk) -> str:
+        """Return a desk as text: written once, however often it is counted."""
+        if self._written is None or self._written[0] is not desk:
+            self._written = (desk, desk.block(self.thread_no))
+        return self._written[1]
 
     async def _frozen_desk(self, window: Window) -> Desk | None:
         """Return the last desk while the same question is worked on and the window stands still.
@@ -351,7 +359,7 @@ class Paging:
         kept = list(pinned)
         while True:
             prompt = self.layout.compose(
-                window, pinned=pinned_block(kept, self.thread_no), desk=desk.block(self.thread_no)
+                window, pinned=pinned_block(kept, self.thread_no), desk=self._block(desk)
             )
             if prompt.tokens <= self.budget_tokens:
                 return prompt, desk, kept

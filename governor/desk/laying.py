@@ -34,6 +34,8 @@ SURE_SCORE, BROAD_SHARE = 0.6, 0.3
 """Where the best record surely bears on a broad question, those with so much less do too."""
 FRAME = framed(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
+OPENING_CHARS_A_TOKEN = 5
+"""A beginning with so many characters for each token that is left mostly takes them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,8 @@ class _Filling:
         key = (laid.entry.seq, laid.entry.first)
         if key in self.chosen:
             return
-        if laid.entry.stop - laid.entry.start > self._left * CHARS_A_TOKEN_MAX:
-            return  # It cannot fit, which a look is enough to know.
+        if self._is_too_long(laid):
+            return
         record = record_of(laid.event, laid.entry, self._thread_no)
         cost = self._cost(record)
         if cost > self._left:
@@ -179,6 +181,19 @@ class _Filling:
         line_break_tokens = 1
         line_tokens = self._count(rendered_record(record)) + line_break_tokens
         return line_tokens + self._headings.added_tokens(record)
+
+    def _is_too_long(self, laid: Laid) -> bool:
+        """Tell whether a look at a record, or at its beginning, is enough to know that it cannot
+        fit: when a desk is nearly full, most of what is offered is too long for what is left."""
+        start, stop = laid.entry.start, laid.entry.stop
+        if stop - start > self._left * CHARS_A_TOKEN_MAX:
+            return True
+        opening_stop = start + self._left * OPENING_CHARS_A_TOKEN
+        if opening_stop >= stop:
+            return False
+        # Up to a space, so that no tokenizer has fewer tokens for more of the text.
+        opening, _, _ = laid.event.text[start:opening_stop].rpartition(" ")
+        return self._count(opening) > self._left
 
 
 class Headings:

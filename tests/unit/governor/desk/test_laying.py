@@ -2,9 +2,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from governor.counting import bound_tokens
+from governor.desk import laying
 from governor.desk.laying import FRAME, Desk, laid_again, lay_out, swaps
 from governor.desk.rendering import parsed_block
 from library.reading.questions import QuestionKind
@@ -79,6 +82,41 @@ def test_a_desk_fits_its_room_and_nothing_left_off_would_still_fit(
     for one in hits:
         if one.score >= 0.1 and one.event.id not in desk.ids:
             assert words(block or FRAME) + one.event.text.count("word") > room - 20
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(
+                st.sampled_from(["a", "deployment", "x" * 70, "42,", "\u7fa4\u5cf6", " ", "\n"])
+            ),
+            st.floats(0.2, 1),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 120),
+)
+def test_a_look_at_the_beginning_of_a_record_leaves_off_only_what_does_not_fit(
+    some: list[tuple[list[str], float]], room: int
+) -> None:
+    hits = [hit(event(at, " ".join(parts)), score=one) for at, (parts, one) in enumerate(some)]
+    for count in (words, bound_tokens):
+        with pytest.MonkeyPatch.context() as patch:
+            quick = laid_out(hits, room, count=count)
+            patch.setattr(laying, "OPENING_CHARS_A_TOKEN", 1_000_000)
+            assert quick == laid_out(hits, room, count=count)
+
+
+def test_what_is_too_long_by_its_beginning_is_not_counted_whole() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return words(text)
+
+    long = hit(event(1, "so " * 250))
+    assert laid_out([long], room=words(FRAME) + 80, count=count) == Desk()
+    assert max(map(len, counted)) < max(len(FRAME) + 1, 80 * laying.OPENING_CHARS_A_TOKEN)
 
 
 def test_a_record_and_what_replaces_it_stand_together_in_time_order_and_the_newer_says_so() -> None:
