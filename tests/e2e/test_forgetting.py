@@ -6,16 +6,18 @@ import httpx
 import pytest
 
 from tests.e2e.answers import DONE, ROLE, Answer, Gate, Step, chunk, completion, stream
-from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.conftest import StartGateway
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, RawConnection, user
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_thread_forgotten_in_the_midst_of_its_request_is_answered_and_stays_forgotten(
-    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, is_stream: bool
+    start_gateway: StartGateway, upstream: StubUpstream, topic: str, is_stream: bool
 ) -> None:
     """DESIGN 9: deleting deletes, and it breaks no exchange; 1.4: the answer is not touched."""
+    # One of its own: forgetting indexes all that is left anew, and the common one has much.
+    gateway = start_gateway()
     gate, question, said = Gate(), f"{topic} the question", f"{topic} the answer"
     if is_stream:
         steps: list[Step] = [ROLE, chunk({"content": said}), gate, chunk({}, finish="stop"), DONE]
@@ -39,4 +41,4 @@ def test_a_thread_forgotten_in_the_midst_of_its_request_is_answered_and_stays_fo
     if not is_stream:
         assert "x-library-degraded: forgotten" in received
     assert gateway.files_holding(question) == gateway.files_holding(said) == []
-    assert client.chat([user(f"{topic} afterwards")]).status == 200
+    assert Client(gateway.url).chat([user(f"{topic} afterwards")]).status == 200

@@ -9,7 +9,7 @@ from library.embedding.hashing import HashingEmbedder
 from library.errors import UnknownRecord
 from library.lexical import Lexical, LexicalUnavailable, stems
 from library.library import Library
-from tests.unit.library.teller import Teller, opened
+from tests.unit.library.teller import WAIT_S, Teller, opened
 
 SECRET = "zanzibarquux"
 
@@ -47,6 +47,7 @@ async def test_an_index_is_found_again_after_a_restart(tmp_path: Path) -> None:
     async with opened(db) as library:
         teller.library = library
         assert folders(db) == [before]
+        assert await library.wait_caught_up(WAIT_S)
         result = await teller.ask("launch code")
         assert result.degraded == ()
         assert result.hits[0].event.text == "The launch code is kestrel"
