@@ -43,7 +43,11 @@ from library.store.contract import Store
 from library.vectors.vectors import VectorsLoading
 
 CANDIDATES = 200
-"""Passages fetched by words, and as many by likeness; a desk holds about twenty."""
+"""Passages fetched by words; a desk holds about twenty."""
+NEAR_LEAST = 100
+"""Passages fetched by likeness, or as many as are wanted, up to `CANDIDATES`; words find many of
+them too. 200 found the same for desks of 2,048 tokens (recall on LoCoMo, BEAM and BFCL within
+.002), at 8,192 tokens .007 more of BEAM (2026-11-30)."""
 NEIGHBOURS_OF = 24
 """The best of them whose neighbours in the conversation are fetched too. Each costs 4 look-ups in
 every segment; 48 found the same on LoCoMo, BEAM and BFCL (recall at 1,024 and 2,048 tokens within
@@ -99,7 +103,7 @@ class Search:
         look = None
         if serving is not None and row is not None:
             look = await self._look(query, serving, row, degraded)
-        near, cosines = await self._by_row(where, look, found)
+        near, cosines = await self._by_row(where, look, found, wanted=query.limit)
         found = list({one[:2]: one for one in (*near, *found)}.values())
         around, more = await self._around(where, look, found, cosines)
         found, cosines = found + around, cosines | more
@@ -168,14 +172,14 @@ class Search:
         return Look(matrix, row)
 
     async def _by_row(
-        self, where: Where, look: Look | None, found: Sequence[Candidate]
+        self, where: Where, look: Look | None, found: Sequence[Candidate], *, wanted: int
     ) -> tuple[list[Candidate], dict[Key, float]]:
         """Return the passages on live branches that are most like the question, and how like they
         and those `found` already are."""
         if look is None:
             return [], {}
         have = {one[:2]: one for one in found}
-        limit = CANDIDATES
+        limit = min(CANDIDATES, max(NEAR_LEAST, wanted))
         try:
             for _ in range(FETCH_ROUNDS):
                 near, cosines, has_more = await asyncio.to_thread(

@@ -13,7 +13,7 @@ from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical
 from library.records import IncomingMessage, Segment, Where
 from library.retrieval import scope, search
-from library.retrieval.fetching import Key, Look
+from library.retrieval.fetching import Key, Look, look_near
 from library.retrieval.ranking import Candidate
 from tests.unit.library.teller import Teller, message, opened, without
 
@@ -98,6 +98,27 @@ async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_a
                 patch.setattr(search, "look_near", look_up_all)
                 assert await library.search(query) == found
             assert {"lexical", "dense"} <= set.union(*(set(hit.signals) for hit in found.hits))
+
+
+async def test_as_many_passages_are_fetched_by_likeness_as_are_wanted_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+
+    def noting(
+        look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
+    ) -> tuple[list[Candidate], dict[Key, float], bool]:
+        limits.append(limit)
+        return look_near(look, lexical, where, have, limit)
+
+    monkeypatch.setattr(search, "look_near", noting)
+    async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
+        teller = Teller(library, "s")
+        await gardening(teller, 20)
+        await teller.embedded()
+        for wanted in (10, 150, 400):
+            await teller.ask("roses", limit=wanted)
+    assert limits == [search.NEAR_LEAST, 150, search.CANDIDATES]
 
 
 class NotingEmbedder(HashingEmbedder):
