@@ -30,8 +30,8 @@ from library.records import Event, Hit
 
 DOUBTFUL_SHARE = 0.3
 """Of its room, that a desk for a question without any answer may take."""
-SURE_SCORE, BROAD_SHARE = 0.6, 0.3
-"""Where the best record surely bears on a broad question, those with so much less do too."""
+BROAD_CERTAINTY, BROAD_SHARE = 0.9, 0.3
+"""Where something nearly surely bears on a broad question, what is worth so much less does too."""
 FRAME = framed(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
 OPENING_CHARS_A_TOKEN = 5
@@ -91,7 +91,7 @@ def lay_out(
     Where it is in doubt that anything bears on the question, the desk is small.
     """
     room_tokens = int(room_tokens * max(certainty**2, DOUBTFUL_SHARE))
-    if kind != "depth" and hits and hits[0].score >= SURE_SCORE:
+    if kind != "depth" and certainty >= BROAD_CERTAINTY:
         minimum_relevance *= BROAD_SHARE
     useful = [
         hit
