@@ -25,6 +25,7 @@ from gateway.settings import (
     is_loopback,
     protected_share,
 )
+from library.cache.redis import is_redis_url
 from library.embedding.names import ONNX, parsed
 
 PREFIX = "LIBRARY_OF_CONTEXT_"
@@ -270,6 +271,7 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
     _check_target(settings.upstream, settings, sources["upstream"])
     if settings.upstream.startswith("http") and _is_itself(settings.upstream, settings):
         raise SettingsError(sources["upstream"], "it is the gateway's own address")
+    _check_redis_url(settings, sources["redis_url"])
     for name, row in settings.upstreams.items():
         source = f"{sources['upstreams']}: upstreams.{name}.url"
         if row.url != OFFLINE and not _is_target(row.url):
@@ -280,6 +282,12 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
             _check_target(model.upstream, settings, f"{source}.upstream")
         if (model.desk_tokens or 0) > (model.budget_tokens or settings.budget_tokens):
             raise SettingsError(source, "desk_tokens is more than budget_tokens")
+
+
+def _check_redis_url(settings: Settings, source: str) -> None:
+    if settings.redis_url and not is_redis_url(settings.redis_url):
+        given = without_credentials(settings.redis_url)
+        raise SettingsError(source, f"{given!r} is no redis://, rediss:// or unix:// address")
 
 
 def _check_target(target: str, settings: Settings, source: str) -> None:

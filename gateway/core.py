@@ -137,6 +137,8 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
             question_timeout_s=settings.embedder_timeout_s,
             mask_secrets=settings.mask_secrets,
             allow_network_fs=settings.allow_network_fs,
+            redis_url=settings.redis_url,
+            redis_keyspace=settings.redis_keyspace,
         )
     )
     pool = open_pool(patience_of(settings))

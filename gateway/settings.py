@@ -215,6 +215,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "recall is by words."
         ),
     ] = 1.0
+    redis_url: Annotated[
+        str,
+        Meta(
+            description="A Redis that keeps question vectors and rankings for this gateway's next "
+            "start and for others: `redis://`, `rediss://` (TLS) or `unix://`; empty: none is "
+            "needed. wsl-redis-install.sh installs one."
+        ),
+    ] = ""
+    redis_keyspace: Annotated[
+        str,
+        Meta(
+            pattern=r"^[\w.\-]{0,64}$",
+            description="Gateways that name the same share the Redis' question vectors; empty: a "
+            "random one that belongs to the database.",
+        ),
+    ] = ""
     minimum_relevance: Annotated[
         float, Meta(ge=0, le=1, description="Records that score below this are not recalled.")
     ] = 0.25

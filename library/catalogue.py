@@ -40,9 +40,13 @@ _SLICE_BYTES = 1 << 20
 class Catalogue:
     """Owns the index folders under `root`. Call `open` first, then `catch_up` in the background."""
 
-    def __init__(self, store: Store, root: Path) -> None:
+    def __init__(
+        self, store: Store, root: Path, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_change` is told whenever searches may find something else in it."""
         self._store = store
         self._root = root
+        self._on_change = on_change
         self.writing = asyncio.Lock()
         """Held from reading an event for the index until it is settled, and while the index is
         renewed: so no text that was deleted meanwhile can get into the new folder."""
@@ -81,6 +85,7 @@ class Catalogue:
         if lexical is None:
             name = await self._name_folder()
             lexical = await asyncio.to_thread(Lexical, self._root / name)
+            self._on_change()
         assert name is not None
         self._lexical = lexical
         await asyncio.to_thread(_delete_others, self._root, name)
@@ -101,7 +106,7 @@ class Catalogue:
     async def commit(self) -> None:
         """Make what was added durable and findable; hold `writing`."""
         assert self.writing.locked()
-        await _finished(self.lexical.commit)
+        await self._commit(self.lexical)
 
     async def rest(self) -> None:
         """Give the writer's memory back."""
@@ -132,6 +137,7 @@ class Catalogue:
                 self._lexical = None
                 raise
             self._lexical, self.is_whole = fresh, True
+            self._on_change()
             if old is not None:
                 await _finished(old.release_writer)
             await asyncio.to_thread(_delete_others, self._root, name)
@@ -144,6 +150,7 @@ class Catalogue:
             if old is not None:
                 with suppress(LexicalUnavailable):
                     await _finished(old.release_writer)
+            self._on_change()
         await self.catch_up()
 
     async def sizes(self) -> dict[str, int]:
@@ -171,7 +178,13 @@ class Catalogue:
         batches = self._store.indexed_events(after=lexical.highest_seq, batch=_REBUILD_BATCH)
         async for batch in batches:
             await _add(lexical, [(event, indexed.passages) for event, indexed in batch])
+            await self._commit(lexical)
+
+    async def _commit(self, lexical: Lexical) -> None:
+        try:
             await _finished(lexical.commit)
+        finally:
+            self._on_change()
 
 
 async def _add(lexical: Lexical, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> None:

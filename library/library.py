@@ -4,10 +4,11 @@ It owns the store, the index folder beside the database, and the indexer that ke
 the other. It knows no HTTP and no prompt.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,12 @@ from secrets import token_hex
 from typing import Any, Self
 
 from library.backlog import Backlog
+from library.cache.generations import Generations
+from library.cache.kept_records import KeptRecords
+from library.cache.lru import NearCache
+from library.cache.opening import opened_far
+from library.cache.rankings import Rankings, code_digest
+from library.cache.tiers import Tiers
 from library.catalogue import Catalogue
 from library.embedding.meaning import QUESTION_TIMEOUT_S, Meaning, OpenEmbedder
 from library.embedding.names import NONE
@@ -39,6 +46,12 @@ logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 5.0
 """How long closing waits for the batch in hand; what is cut stays owed in the outbox."""
+CACHE_BYTES = 8 * 2**20
+"""Of question vectors (400 bytes each) and rankings (up to 24 KB)."""
+RECORDS_BYTES = 16 * 2**20
+"""Of records that were read before: about ten thousand messages of a chat."""
+GENERATIONS = "cache_generations"
+"""Under this key the store keeps the generations from a clean end to the next start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,10 @@ class LibraryOptions:
     """Replace what looks like a secret before it is stored."""
     allow_network_fs: bool = False
     """Open the database although it lies on a network file system."""
+    redis_url: str = ""
+    """A Redis to share what was worked out; empty: none."""
+    redis_keyspace: str = ""
+    """Those who name the same share it; empty: a random one that belongs to the database."""
 
 
 class Library:
@@ -72,32 +89,48 @@ class Library:
         question_timeout_s: float = QUESTION_TIMEOUT_S,
         weights: Weights = PRESETS["measured"],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        cache: Tiers | None = None,
     ) -> None:
-        """Take over an open store; `start` opens the index."""
+        """Take over an open store and a cache; `start` opens the index."""
         self.store = store
-        self._catalogue = Catalogue(store, index_folder)
+        self._weights = weights
+        self._generations = Generations()
+        self._records = KeptRecords(store, self._generations, limit_bytes=RECORDS_BYTES)
+        self._cache = cache or Tiers(NearCache(CACHE_BYTES), monotonic_s=time.monotonic)
+        self._code = b""
+        self._catalogue = Catalogue(store, index_folder, on_change=self._generations.all_changed)
         self._backlog = Backlog()
         self._meaning = Meaning(
             store,
             name=embedder,
             open_embedder=open_embedder or EmbedderOptions().open,
+            cache=self._cache,
+            on_change=self._generations.all_changed,
             question_timeout_s=question_timeout_s,
         )
         self._indexer = Indexer(
             store=store,
             catalogue=self._catalogue,
             backlog=self._backlog,
-            on_indexed=self._meaning.note,
+            on_indexed=self._indexed,
             owner=token_hex(8),
             now=now,
         )
         self._search = Search(
             store=store,
+            events=self._records.events,
             catalogue=self._catalogue,
             backlog=self._backlog,
             weights=weights,
             meaning=self._meaning,
             on_damage=self._indexer.repair_soon,
+        )
+        self._rankings = Rankings(
+            answer=self._search.run,
+            events=self._records.events,
+            cache=self._cache,
+            generations=self._generations,
+            rests_on=self._rests_on,
         )
 
     @classmethod
@@ -116,6 +149,7 @@ class Library:
             mask_secrets=options.mask_secrets,
             allow_network_fs=options.allow_network_fs,
         )
+        far = await opened_far(store, url=options.redis_url, keyspace=options.redis_keyspace)
         library = cls(
             store,
             index_folder=options.db.with_name(f"{options.db.name}.index"),
@@ -123,12 +157,18 @@ class Library:
             open_embedder=options.embedder_options.open,
             question_timeout_s=options.question_timeout_s,
             weights=PRESETS[options.ranking],
+            cache=Tiers(NearCache(CACHE_BYTES), far, monotonic_s=time.monotonic),
         )
         await library.start()
         return library
 
     async def start(self) -> None:
         """Open the index and begin to drain the outbox."""
+        self._code = await asyncio.to_thread(code_digest)
+        left = await self.store.meta(GENERATIONS)
+        await self.store.set_meta(GENERATIONS, "")
+        self._generations.take(left)
+        self._cache.start()
         marks = await self.store.watermarks()
         self._backlog.begin(recorded=marks.recorded, indexed=marks.indexed)
         try:
@@ -142,11 +182,22 @@ class Library:
     async def close(self) -> None:
         """Stop indexing within a bound and close the store."""
         try:
+            generations = await self._generations_at_rest()
             await self._meaning.stop()
             await self._indexer.stop(STOP_TIMEOUT_S)
             await self._catalogue.close()
+            if generations == self._generations.left():
+                await self.store.set_meta(GENERATIONS, generations)
         finally:
+            await self._cache.stop()
             await self.store.close()
+
+    async def _generations_at_rest(self) -> str:
+        """Return the generations to leave for the next start; none while something is indexed or
+        embedded, which may end after it is told to stop."""
+        if len(self._backlog) or not await self._meaning.wait_embedded(0.0):
+            return ""
+        return self._generations.left()
 
     # -- turns ----------------------------------------------------------------------------------
     async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
@@ -156,9 +207,11 @@ class Library:
             EventConflict: a caller-given event id is taken by other content.
 
         """
-        recorded = await self.store.record_turn(turn)
-        if recorded.new_count or recorded.has_forked:
+        with self._generations.writing():
+            recorded = await self.store.record_turn(turn)
+        if self._generations.moves(recorded):
             self._search.paths.forget(recorded.thread_no)
+        if recorded.new_count or recorded.has_forked:
             self._backlog.add(recorded)
             self._indexer.wake(recorded.new_count)
         return recorded
@@ -174,15 +227,17 @@ class Library:
         ended_at: datetime,
     ) -> tuple[Event, ...]:
         """Record how a turn ended with its replies; idempotent, see `Store.finish_turn`."""
-        events = await self.store.finish_turn(
-            turn_id,
-            state=state,
-            replies=replies,
-            report=report,
-            prompt_state=prompt_state,
-            ended_at=ended_at,
-        )
+        with self._generations.writing():
+            events = await self.store.finish_turn(
+                turn_id,
+                state=state,
+                replies=replies,
+                report=report,
+                prompt_state=prompt_state,
+                ended_at=ended_at,
+            )
         if events:
+            self._generations.replied(events[0].collection_id, events[0].thread_no)
             self._search.paths.forget(events[0].thread_no)
             self._backlog.add_events(events)
             self._indexer.wake(len(events))
@@ -191,7 +246,27 @@ class Library:
     # -- finding --------------------------------------------------------------------------------
     async def search(self, query: SearchQuery) -> SearchResult:
         """Return the passages in scope that bear on the focus, best first."""
-        return await self._search.run(query)
+        result = await self._rankings.run(query)
+        if self._cache.is_degraded:
+            result = replace(result, degraded=tuple(sorted((*result.degraded, "cache"))))
+        return result
+
+    def _rests_on(self) -> Sequence[Any]:
+        """Return what an answer depends on beside the query and what is stored."""
+        return (
+            self._code,
+            self._weights,
+            self._meaning.identity,
+            self._meaning.is_behind,
+            self._catalogue.is_whole,
+            self._backlog.indexed_upto,
+            self._backlog.is_unknown,
+            len(self._backlog),
+        )
+
+    def _indexed(self, seq: int) -> None:
+        self._generations.all_changed()
+        self._meaning.note(seq)
 
     async def wait_indexed(self, thread_no: int, timeout_s: float) -> bool:
         """Wait until all of a thread is indexed; return False if that took too long."""
@@ -242,6 +317,8 @@ class Library:
             "index": index,
             "embedding": await self._meaning.status(),
             "path_cache": {"hits": paths.hits, "misses": paths.misses},
+            "caches": self._cache.stats() | {"record": self._records.stats()},
+            "cache_problem": self._cache.problem,
         }  # fmt: skip
 
     # -- upkeep ---------------------------------------------------------------------------------
@@ -259,6 +336,7 @@ class Library:
             of_thread = partial(self.store.thread_events, thread_id, collection_id=collection_id)
             first = await of_thread(live_only=False, after=0, limit=1)
             count = await self.store.forget_thread(thread_id, collection_id=collection_id)
+            self._generations.deleted()
             if first:
                 self._meaning.forget(first[0].thread_no)
             return count
@@ -270,6 +348,7 @@ class Library:
 
         async def delete() -> int:
             count = await self.store.forget_collection(name)
+            self._generations.deleted()
             self._meaning.forget()
             return count
 
@@ -283,7 +362,9 @@ class Library:
 
     async def _forget(self, delete: Callable[[], Awaitable[int]]) -> int:
         try:
-            return await self._catalogue.renew(delete)
+            with self._generations.writing():
+                return await self._catalogue.renew(delete)
         finally:
+            self._generations.deleted()
             self._search.paths.forget()
             self._search.tail.forget()

@@ -304,8 +304,8 @@ class SearchResult:
 
     hits: tuple[Hit, ...]
     degraded: tuple[str, ...]
-    """Of `embedder`, `lexical`, `vectors` (still being loaded), `index-behind`; empty when all was
-    there."""
+    """Of `cache` (the shared one), `embedder`, `lexical`, `vectors` (still being loaded),
+    `index-behind`; empty when all was there."""
     indexed_seq: int
     """The watermark the answer stands on."""
     certainty: float = 1.0

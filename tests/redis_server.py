@@ -11,8 +11,10 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 
 START_TIMEOUT_S = 10.0
 POLL_S = 0.01
@@ -87,16 +89,10 @@ class RedisServer:
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
-    def ask(self, *words: str | bytes) -> bytes:
-        """Send one command by hand; return what comes back within a moment."""
-        parts = [word if isinstance(word, bytes) else word.encode() for word in words]
-        request = b"*%d\r\n" % len(parts)
-        request += b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
-            connection.sendall(request)
-            connection.settimeout(0.2)
-            answer = b""
-            with contextlib.suppress(TimeoutError):
-                while piece := connection.recv(65_536):
-                    answer += piece
-        return answer
+    def ask(self, *words: str | bytes, password: str | None = None) -> Any:
+        """Return what one command answers; raises redis-py's errors."""
+        client = redis.Redis(port=self.port, password=password, socket_timeout=5)
+        try:
+            return client.execute_command(*words)  # type: ignore[no-untyped-call]
+        finally:
+            client.close()

@@ -56,8 +56,30 @@ def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("embedder", _embedder(embedding)),
         ("embedded", _embedded(embedding)),
         ("vectors", f"{_size(vectors_bytes)} in memory" if vectors_bytes else "none in memory"),
+        *_caches(found),
         ("writing", found.get("write_problem") or "in order"),
     ]
+
+
+_CACHES = {"question": "question vectors", "ranking": "rankings", "record": "records"}
+
+
+def _caches(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    caches = found.get("caches") or {}
+    shares = [f"{words} {_share(caches.get(name) or {})}" for name, words in _CACHES.items()]
+    held = sum((caches.get(name) or {}).get("bytes", 0) for name in ("near", "record"))
+    told = [("remembered", f"{', '.join(shares)}; {_size(held)} in memory")]
+    if redis := caches.get("redis"):
+        problem = found.get("cache_problem")
+        is_well = f"{_share(redis)} of what is not in memory"
+        told.append(("redis", f"left alone: {problem}" if problem else is_well))
+    return told
+
+
+def _share(counted: Mapping[str, int]) -> str:
+    """Return how many of those that were looked for were there."""
+    hits, misses = counted.get("hits", 0), counted.get("misses", 0)
+    return f"{hits:,} of {hits + misses:,}"
 
 
 def _embedder(embedding: Mapping[str, Any]) -> str:

@@ -36,6 +36,6 @@ class HealthRoutes:
     async def metrics(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
         status = await library.status()
-        caches = {**self._gateway.caches(), "paths": status["path_cache"]}
+        caches = {**self._gateway.caches(), **status["caches"], "paths": status["path_cache"]}
         exposed = self._gateway.telemetry.exposed(status, caches, library.store.stats)
         return Response(exposed, headers={"content-type": CONTENT_TYPE})

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from library.cache.contract import Cache
 from library.embedding.making import RowMaker
 from library.embedding.names import NONE
 from library.embedding.protocol import Embedder, EmbedderChanged, EmbedderUnavailable
@@ -69,9 +70,14 @@ class Meaning:
         *,
         name: str,
         open_embedder: OpenEmbedder,
+        cache: Cache,
+        on_change: Callable[[], None],
         question_timeout_s: float = QUESTION_TIMEOUT_S,
     ) -> None:
-        """Want the embedder of that name (library/embedding/names.py)."""
+        """Want the embedder of that name (library/embedding/names.py). `on_change` is told whenever
+        searches may find something else by meaning; `identity` says who is asked."""
+        self._cache = cache
+        self._on_change = on_change
         self._store = store
         self._name = name
         self._open = open_embedder
@@ -116,6 +122,11 @@ class Meaning:
         if self._serving is None and self._name != NONE:
             raise EmbedderUnavailable(self._problem or "no embedder serves until all is embedded")
         return self._serving
+
+    @property
+    def identity(self) -> str | None:
+        """Whose rows are searched; None: nobody's."""
+        return None if self._serving is None else self._serving.identity
 
     @property
     def is_behind(self) -> bool:
@@ -266,7 +277,10 @@ class Meaning:
     def _served(self, embedder: Embedder, no: int) -> Serving:
         identity = stored_identity(embedder)
         questions = Questions(
-            embedder, timeout_s=self._question_timeout_s, monotonic_s=time.monotonic
+            embedder,
+            cache=self._cache,
+            timeout_s=self._question_timeout_s,
+            monotonic_s=time.monotonic,
         )
         vectors = Vectors(self._store, embedder=identity, dim=embedder.dim)
         return Serving(no, identity, embedder, questions, vectors)
@@ -293,6 +307,7 @@ class Meaning:
         serving = self._serving
         if serving is not None and serving.no == maker.no:
             serving.vectors.add(made)
+            self._on_change()
 
     async def _tell(self, maker: RowMaker) -> None:
         if maker.is_behind and time.monotonic() - self._told_s > TELL_S:

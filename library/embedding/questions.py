@@ -1,20 +1,20 @@
 """The rows of questions: made while a request waits, so kept, bounded in time, and given up early.
 
-* A question that was asked before costs nothing: `prepare` asks for one several times.
+* A question that was asked before costs nothing: `prepare` asks for one several times, clients ask
+  again, and where gateways share a cache, another one may have been asked.
 * Waiting ends after a limit. The work goes on, and its result is there for the next time.
 * After a failure nobody waits for a while: a server that does not answer would cost every request
   the whole limit.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 
 from library.analysis import LONGEST_QUESTION_CHARS
+from library.cache.contract import Cache
+from library.cache.keys import key_of
 from library.embedding.protocol import Embedder, EmbedderUnavailable
 
-KEPT_QUESTIONS = 512
-"""About 1 MB, with questions as long as they may be."""
 MOST_AT_WORK = 32
 """Questions being embedded at once; the next one goes without."""
 PAUSE_S = 2.0
@@ -25,13 +25,18 @@ class Questions:
     """The questions put to one embedder."""
 
     def __init__(
-        self, embedder: Embedder, *, timeout_s: float, monotonic_s: Callable[[], float]
+        self,
+        embedder: Embedder,
+        *,
+        cache: Cache,
+        timeout_s: float,
+        monotonic_s: Callable[[], float],
     ) -> None:
-        """Wait for a row at most `timeout_s`."""
+        """Wait for a row at most `timeout_s`; `cache` is one that never raises."""
         self._embedder = embedder
+        self._cache = cache
         self._timeout_s = timeout_s
         self._monotonic_s = monotonic_s
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._at_work: dict[str, asyncio.Task[bytes]] = {}
         self._paused_until_s = 0.0
         self._problem = ""
@@ -46,10 +51,10 @@ class Questions:
 
         """
         text = text[:LONGEST_QUESTION_CHARS]
-        kept = self._kept.get(text)
-        if kept is not None:
+        key = key_of("question", self._embedder.identity, text)
+        kept = (await self._cache.get([key])).get(key)
+        if kept is not None and len(kept) == self._embedder.dim:
             self.hits += 1
-            self._kept.move_to_end(text)
             return kept
         self.misses += 1
         task = self._at_work.get(text)
@@ -86,9 +91,7 @@ class Questions:
         finally:
             del self._at_work[text]
         self._paused_until_s = 0.0
-        self._kept[text] = row
-        if len(self._kept) > KEPT_QUESTIONS:
-            self._kept.popitem(last=False)
+        await self._cache.put({key_of("question", self._embedder.identity, text): row})
         return row
 
     def _pause(self, problem: str) -> None:

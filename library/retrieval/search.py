@@ -17,6 +17,7 @@ from itertools import islice
 
 from library.analysis import question_words
 from library.backlog import Backlog
+from library.cache.rankings import ReadEvents
 from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning, Serving
 from library.embedding.protocol import EmbedderUnavailable
@@ -68,6 +69,7 @@ class Search:
         self,
         *,
         store: Store,
+        events: ReadEvents,
         catalogue: Catalogue,
         backlog: Backlog,
         weights: Weights,
@@ -75,6 +77,7 @@ class Search:
         on_damage: Callable[[], None],
     ) -> None:
         self._store = store
+        self._events = events
         self._catalogue = catalogue
         self._backlog = backlog
         self._weights = weights
@@ -288,7 +291,7 @@ class Search:
         while len(hits) < query.limit and (some := list(islice(ranked, query.limit))):
             asked = list(dict.fromkeys(one.candidate.seq for one in some))
             rows, pairs = await asyncio.gather(
-                self._store.events(asked, collection_id=query.collection_id),
+                self._events(asked, collection_id=query.collection_id),
                 self._store.replacements(asked),
             )
             events = {event.seq: event for event in rows}

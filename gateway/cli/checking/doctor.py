@@ -19,9 +19,12 @@ from gateway.cli.checking.checks import (
 from gateway.cli.checking.upstream_check import check_upstreams
 from gateway.cli.options import json_option, loaded_settings, settings_options
 from gateway.cli.tables import folded
+from gateway.configuration import without_credentials
 from gateway.settings import Settings
 from gateway.upstream.discovery import choose
 from gateway.upstream.embedder import embedder_options
+from library.cache.contract import CacheUnavailable
+from library.cache.redis import RedisCache
 from library.embedding.names import NONE, ONNX
 from library.embedding.protocol import EmbedderUnavailable
 
@@ -62,6 +65,7 @@ def look(settings: Settings) -> list[Finding]:
         check_keys_file(settings),
         *check_upstreams(choose(settings, environ=os.environ), os.environ),
         check_embedder(settings),
+        check_redis(settings),
         check_client(settings, os.environ, owner),
     ]
 
@@ -81,6 +85,26 @@ async def _check_embedder(settings: Settings) -> Finding:
     except (EmbedderUnavailable, ValueError) as error:
         return Finding("embedder", str(error), how_to_mend(settings.embedder))
     return Finding("embedder", f"{embedder.identity}, {len(row)} bytes a passage")
+
+
+def check_redis(settings: Settings) -> Finding:
+    """Whether the shared cache can be asked and written to."""
+    return asyncio.run(_check_redis(settings))
+
+
+async def _check_redis(settings: Settings) -> Finding:
+    if not settings.redis_url:
+        return Finding("redis", "none: what is worked out is remembered in memory alone")
+    where = without_credentials(settings.redis_url)
+    cache = RedisCache(settings.redis_url, keyspace="doctor")
+    try:
+        await cache.connect()
+    except CacheUnavailable as error:
+        fix = "wsl-redis-install.sh --status, or another --redis-url; answers come without it too"
+        return Finding("redis", f"{where}: {error}", fix)
+    finally:
+        await cache.close()
+    return Finding("redis", f"{where} answers")
 
 
 def how_to_mend(name: str) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 
+from library.cache.tiers import Tiers
 from library.embedding.opening import given
 from library.embedding.protocol import Embedder
 from library.library import Library
@@ -29,7 +30,11 @@ WAIT_S = 20.0
 
 @asynccontextmanager
 async def opened(
-    db: Path, *, embedder: Embedder | None = None, ranking: Preset = "measured"
+    db: Path,
+    *,
+    embedder: Embedder | None = None,
+    ranking: Preset = "measured",
+    cache: Tiers | None = None,
 ) -> AsyncIterator[Library]:
     store = await SqliteStore.open(db)
     folder = db.with_name(f"{db.name}.index")
@@ -40,6 +45,7 @@ async def opened(
         embedder=name,
         open_embedder=open_embedder,
         weights=PRESETS[ranking],
+        cache=cache,
     )
     await library.start()
     try:

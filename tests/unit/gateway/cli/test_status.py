@@ -24,6 +24,13 @@ FOUND: dict[str, Any] = {
         "vectors_bytes": 0,
     },
     "path_cache": {"hits": 1, "misses": 2},
+    "caches": {
+        "question": {"hits": 3, "misses": 1},
+        "ranking": {"hits": 0, "misses": 4},
+        "near": {"bytes": 1_500_000, "entries": 5, "evicted": 0},
+        "record": {"hits": 1_200, "misses": 300, "bytes": 500_000, "entries": 300, "evicted": 0},
+    },
+    "cache_problem": "",
 }
 
 
@@ -37,6 +44,10 @@ def test_a_status_is_told_in_words() -> None:
         ("embedder", "hashing-256-v2/1"),
         ("embedded", "up to number 1,190, 10 messages to go"),
         ("vectors", "none in memory"),
+        (
+            "remembered",
+            "question vectors 3 of 4, rankings 0 of 4, records 1,200 of 1,500; 2.0 MB in memory",
+        ),
         ("writing", "in order"),
     ]
 
@@ -53,6 +64,14 @@ def test_what_is_not_in_order_is_told() -> None:
     assert told["embedder"] == "recall is by words: gone"
     assert dict(rows(FOUND | {"index": {"is_whole": False}}))["index"].startswith("being built")
     assert len(rows({})) == len(told)
+
+
+def test_a_shared_cache_is_told_with_what_keeps_it_from_answering() -> None:
+    caches = FOUND["caches"] | {"redis": {"hits": 2, "misses": 3}}
+    shared = FOUND | {"caches": caches}
+    assert dict(rows(shared))["redis"] == "2 of 5 of what is not in memory"
+    told = dict(rows(shared | {"cache_problem": "invalid password"}))
+    assert told["redis"] == "left alone: invalid password"
 
 
 def test_it_is_told_which_embedder_takes_over_from_which() -> None:

@@ -1,0 +1,86 @@
+"""Records that were read before: a thread's questions find many of the same ones again.
+
+An event never changes once it is stored; it can only be deleted. Deletions are counted
+(library/cache/generations.py), and what was read under another count is forgotten.
+
+What an event takes in memory is measured when it is kept, all of it: text, body and every object
+in between.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from library.cache.generations import Generations
+from library.cache.lru import Lru
+from library.records import Event
+from library.store.contract import Store
+
+
+class KeptRecords:
+    """`Store.events`, remembered up to so many bytes."""
+
+    def __init__(self, store: Store, generations: Generations, *, limit_bytes: int) -> None:
+        self._store = store
+        self._generations = generations
+        self._kept: Lru[int, Event] = Lru(limit_bytes)
+        self._read_at = generations.deleted_count
+        self._counts: Counter[str] = Counter()
+
+    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+        """Return the events that exist of `seqs` in a collection, in that order."""
+        deleted_count = self._generations.deleted_count
+        if deleted_count is None or deleted_count != self._read_at:
+            self._kept.clear()
+            self._read_at = deleted_count
+        found = {seq: event for seq in seqs if (event := self._kept.find(seq)) is not None}
+        missing = [seq for seq in seqs if seq not in found]
+        self._counts["hits"] += len(seqs) - len(missing)
+        self._counts["misses"] += len(missing)
+        if missing:
+            read = await self._store.events(missing, collection_id=collection_id)
+            found |= {event.seq: event for event in read}
+            # What was deleted while it was read is not brought back.
+            if deleted_count is not None and deleted_count == self._generations.deleted_count:
+                for event in read:
+                    self._kept.keep(event.seq, event, value_bytes=deep_size(event))
+        wanted = (found[seq] for seq in seqs if seq in found)
+        return [one for one in wanted if collection_id in (None, one.collection_id)]
+
+    def stats(self) -> dict[str, int]:
+        """Return hits, misses and what it holds."""
+        return {
+            "hits": self._counts["hits"],
+            "misses": self._counts["misses"],
+            "bytes": self._kept.size_bytes,
+            "entries": len(self._kept),
+            "evicted": self._kept.evicted_count,
+        }
+
+
+def deep_size(value: object) -> int:
+    """Return the bytes of a plain value and of all it holds; what it holds twice counts once."""
+    seen: set[int] = set()
+    waiting: list[Any] = [value]
+    size_bytes = 0
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or _is_shared(one):
+            continue
+        seen.add(id(one))
+        size_bytes += sys.getsizeof(one)
+        if isinstance(one, Mapping):
+            waiting += one.values()  # Names of fields are held once for all (orjson's key cache).
+        elif isinstance(one, tuple | list | set | frozenset):
+            waiting += one
+        elif is_dataclass(one):
+            waiting += [getattr(one, field.name) for field in fields(one)]
+    return size_bytes
+
+
+def _is_shared(value: object) -> bool:
+    """Tell whether the interpreter holds a value once for everybody."""
+    is_small = isinstance(value, int) and -5 <= value <= 256
+    return value is None or is_small or isinstance(value, bool | type)

@@ -1,0 +1,104 @@
+import asyncio
+import tracemalloc
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from library.cache.generations import Generations
+from library.cache.kept_records import KeptRecords, deep_size
+from library.records import Event
+from library.store.sqlite import SqliteStore
+from tests.unit.library.teller import Teller, opened
+
+
+def event(number: int, text: str) -> Event:
+    role = f"user{number}"
+    body: dict[str, Any] = {"role": role, "content": text, "extra": [number, f"x{number}"]}
+    at = datetime.fromtimestamp(number, UTC)
+    return Event(
+        *(number, f"e{number}", 1, 1, f"t{number}", None, 1, number, role),
+        *(number.to_bytes(16, "big"), body, text, at, at, None, False),
+    )
+
+
+async def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one", "two")
+        assert teller.recorded is not None
+        seqs = teller.recorded.event_seqs
+        first = await library._records.events(seqs, collection_id=1)
+        assert [one.text for one in first] == ["one", "two"]
+        again = await library._records.events(seqs[::-1], collection_id=1)
+        assert [one.seq for one in again] == list(seqs[::-1])
+        assert library._records.stats()["hits"] == 2
+
+
+async def test_a_record_is_never_shown_outside_its_collection(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one")
+        assert teller.recorded is not None
+        seqs = teller.recorded.event_seqs
+        assert await library._records.events(seqs, collection_id=1)
+        assert await library._records.events(seqs, collection_id=2) == []
+
+
+async def test_what_is_deleted_while_it_is_read_is_not_brought_back(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one")
+        assert teller.recorded is not None
+        seqs, records = teller.recorded.event_seqs, library._records
+        read = library.store.events
+        has_read, may_return = asyncio.Event(), asyncio.Event()
+
+        async def slowly(seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+            found = await read(seqs, collection_id=collection_id)
+            has_read.set()
+            await may_return.wait()
+            return found
+
+        assert isinstance(library.store, SqliteStore)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(library.store, "events", slowly)
+            reading = asyncio.ensure_future(records.events(seqs, collection_id=1))
+            await has_read.wait()
+            may_forget = asyncio.ensure_future(library.forget_thread("s", collection_id=1))
+            patch.undo()
+            await may_forget
+            may_return.set()
+            await reading
+        assert await records.events(seqs, collection_id=1) == []
+
+
+async def test_while_a_write_is_in_doubt_nothing_is_remembered(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one")
+        assert teller.recorded is not None
+        generations = Generations()
+        records = KeptRecords(library.store, generations, limit_bytes=1 << 20)
+        with pytest.raises(RuntimeError), generations.writing():
+            raise RuntimeError
+        for _ in range(2):
+            await records.events(teller.recorded.event_seqs, collection_id=1)
+        assert (records.stats()["hits"], records.stats()["entries"]) == (0, 0)
+
+
+def test_the_size_of_a_record_is_what_it_takes() -> None:
+    for chars in (10, 300, 5_000):
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        events = [event(number, f"{number:0{chars}d}") for number in range(1_000, 3_000)]
+        spent = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        assert abs(sum(map(deep_size, events)) - spent) < 0.12 * spent
+
+
+def test_what_is_held_twice_counts_once() -> None:
+    text = "x" * 10_000
+    assert deep_size([text, {"a": text}]) < 11_000
