@@ -7,6 +7,7 @@ import click
 
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.swap_report import signals
 from gateway.cli.tables import one_line, print_table, printable
 
 TITLE_CELLS = 60
@@ -118,6 +119,7 @@ def _print_whole(row: dict[str, Any]) -> None:
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("--thread", metavar="ID", help="Only this thread; else every thread.")
+@click.option("--explain", "is_explained", is_flag=True, help="Say what each score is made of.")
 @limit_option
 @db_option
 @config_option
@@ -125,6 +127,7 @@ def _print_whole(row: dict[str, Any]) -> None:
 def search(
     words: tuple[str, ...],
     thread: str | None,
+    is_explained: bool,
     limit: int,
     db: str | None,
     config: str | None,
@@ -141,12 +144,23 @@ def search(
         click.echo(json.dumps(found, indent=2))
         return
     rows = [
-        (f"{hit['score']:.2f}", hit["id"], hit["role"], one_line(hit["text"], size=TEXT_CELLS))
+        (f"{hit['score']:.2f}", hit["id"], hit["role"], _shown(hit, is_explained=is_explained))
         for hit in found["hits"]
     ]
     print_table(("score", "event", "role", "text"), rows, right=("score",))
+    if is_explained:
+        click.echo(f"certainty {found['certainty']:.2f}")
     for part in found["degraded"]:
         click.echo(f"degraded: {part}", err=True)
+
+
+def _shown(hit: dict[str, Any], *, is_explained: bool) -> str:
+    """Return the text of a hit, and below it why it was found."""
+    shown = one_line(hit["text"], size=TEXT_CELLS)
+    if not is_explained:
+        return shown
+    replaces = f"; replaces {', '.join(hit['replaces'])}" if hit["replaces"] else ""
+    return f"{shown}\n= {signals(hit['signals'])}{replaces}"
 
 
 def _minute(moment: str) -> str:

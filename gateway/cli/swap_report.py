@@ -149,8 +149,7 @@ def _client(report: Mapping[str, Any]) -> str:
 
 
 def _entry(entry: Mapping[str, Any]) -> str:
-    reason = entry.get("reason") or {}
-    why = ", ".join(f"{name} {_number(value)}" for name, value in reason.items())
+    why = signals(entry.get("reason") or {})
     score = entry.get("score")
     return _joined(
         entry.get("id"),
@@ -190,6 +189,11 @@ def _times(report: Mapping[str, Any]) -> str:
         f"{sum(steps.values()):.1f} ms ({listed})" if steps else "",
         f"the upstream began after {wait_ms:,.0f} ms" if wait_ms is not None else "",
     )
+
+
+def signals(reason: Mapping[str, Any]) -> str:
+    """Return what the parts of a score are."""
+    return ", ".join(f"{name} {_number(value)}" for name, value in reason.items())
 
 
 def _number(value: object) -> str:

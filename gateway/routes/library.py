@@ -206,11 +206,17 @@ class LibraryRoutes:
                 "text": hit.event.text[hit.passage.start : hit.passage.stop],
                 "score": hit.score,
                 "signals": dict(hit.signals),
+                "replaces": hit.replaces,
             }
             for hit in result.hits
         ]
         return json_response(
-            {"hits": hits, "degraded": result.degraded, "indexed_seq": result.indexed_seq}
+            {
+                "hits": hits,
+                "certainty": result.certainty,
+                "degraded": result.degraded,
+                "indexed_seq": result.indexed_seq,
+            }
         )
 
     # -- pins ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from tests.e2e.gateway_process import (
     run_cli,
 )
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client, user
+from tests.e2e.talk import Client, assistant, user
 
 WAIT_S = 20.0
 
@@ -100,6 +100,26 @@ def test_data_commands_say_the_same_beside_a_gateway_and_without_one(own: Gatewa
     assert own.cli("threads").stdout == table
     assert "boathouse" in beside[2]["hits"][0]["text"]
     assert [event["role"] for event in beside[1]] == ["user", "assistant", "user", "assistant"]
+
+
+def test_a_search_explains_its_scores(own: GatewayProcess) -> None:
+    """Issue 3: an explanation per record."""
+    client = Client(own.url)
+    client.chat([user("We deploy on Heroku."), assistant("Noted."), user("We moved to AWS.")])
+    client.close()
+    own.wait_indexed()
+    found = parsed(own, "search", "Where do we deploy?")
+    newer, older = found["hits"][:2]
+    assert (newer["text"], older["text"]) == ("We moved to AWS.", "We deploy on Heroku.")
+    assert newer["replaces"] == [older["id"]]
+    assert 0 <= found["certainty"] <= 1
+    for hit in found["hits"]:
+        assert hit["score"] == pytest.approx(sum(hit["signals"].values()))
+    shown = " ".join(own.cli("search", "--explain", "Where do we deploy?").stdout.split())
+    assert f"replaces {older['id']}" in shown
+    assert f"lexical {older['signals']['lexical']:.2f}" in shown
+    assert f"certainty {found['certainty']:.2f}" in shown
+    assert "lexical" not in own.cli("search", "Where do we deploy?").stdout
 
 
 def test_events_are_paged_by_sequence(read: GatewayProcess) -> None:
