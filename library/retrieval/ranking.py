@@ -98,8 +98,8 @@ PRESETS: Mapping[Preset, Weights] = {
         day=0.2,
         long_reply=0.7,
         length_power=0.25,
-        sure=0.36,
-        sure_with_rows=0.6,
+        sure=0.33,
+        sure_with_rows=0.53,
     ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
 }
