@@ -26,26 +26,41 @@ def speaker_key(name: str | None) -> int:
 def named(question: str, speakers: Collection[int]) -> list[str]:
     """Return the words of a question that are names of `speakers`, in order.
 
-    A name that is also a usual word ("will", "may") must have its capital letter.
+    A name that is also a usual word ("will", "may") must have its capital letter, and not because
+    a sentence begins with it.
     """
-    found = []
-    for word in dict.fromkeys(words(question)):
-        is_usual = word in STOP_WORDS or word in _USUAL_TOO
-        if speaker_key(word) in speakers and (not is_usual or word.title() in question):
-            found.append(word)
-    return found
+    return [
+        word
+        for word in dict.fromkeys(words(question))
+        if speaker_key(word) in speakers
+        and (not _is_usual(word) or any(one.search(question) for one in _patterns(word)))
+    ]
 
 
 def in_first_person(question: str, names: Sequence[str]) -> str:
     """Return the question as the first named speaker would ask it of the second."""
     for name, (subject, possessive) in zip(names, _PRONOUNS, strict=False):
-        called = re.escape(name)
-        flags = 0 if name in STOP_WORDS or name in _USUAL_TOO else re.IGNORECASE
-        called = called.title() if not flags else called
-        question = re.sub(rf"\b{called}['\u2019]s?(?!\w)", possessive, question, flags=flags)
-        question = re.sub(rf"\b{called}\b", subject, question, flags=flags)
+        of_name, is_name = _patterns(name)
+        question = is_name.sub(subject, of_name.sub(possessive, question))
     return question
 
 
+def _patterns(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what finds "Will's" and what finds "Will"."""
+    is_usual = _is_usual(name)
+    called, flags = re.escape(name.title() if is_usual else name), 0 if is_usual else re.IGNORECASE
+    begins = _WITHIN if is_usual else r"\b"
+    return (
+        re.compile(rf"\b{called}['\u2019]s?(?!\w)", flags),
+        re.compile(rf"{begins}{called}\b", flags),
+    )
+
+
+def _is_usual(name: str) -> bool:
+    return name in STOP_WORDS or name in _USUAL_TOO
+
+
+_WITHIN = r"(?<=[^.?!\s] )"
+"""Not where a sentence begins."""
 _USUAL_TOO = frozenset({"may", "mark", "art", "rich", "grace", "hope", "faith", "joy", "rose"})
 """Names that are usual words as well, beside those that are stop words."""

@@ -244,7 +244,7 @@ def _surroundings(
             flow + share * (score_at(place - distance, 0.0) + score_at(place + distance, 0.0))
             for flow, place in zip(flows, best, strict=True)
         ]
-    keys = [place >> 32 << 32 | candidates[at].at_s // _DAY_S for place, at in best.items()]
+    keys = [(place >> 32 << 32) + candidates[at].at_s // _DAY_S for place, at in best.items()]
     totals = [own[at] + flow for at, flow in zip(best.values(), flows, strict=True)]
     days: dict[int, float] = {}
     for key, total in zip(keys, totals, strict=True):

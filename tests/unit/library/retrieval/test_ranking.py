@@ -101,6 +101,19 @@ def test_a_day_of_matches_lifts_its_events_but_never_one_without_any() -> None:
     assert found == [1, 10, 30]
 
 
+@pytest.mark.parametrize("day", [20_000, -3_000])
+def test_a_day_lifts_its_own_conversation_alone_also_before_1970(day: int) -> None:
+    best, other = said(30, lexical=0.9, day=day), said(10, lexical=0.2, day=day)
+    elsewhere = other._replace(thread_no=2)
+    weights = Weights(lexical=1.0, day=0.2)
+    beside, apart = (
+        next(hit for hit in rank([best, one], weights, cosines={}) if hit.candidate is one)
+        for one in (other, elsewhere)
+    )
+    assert beside.score > apart.score
+    assert apart.signals["day"] == pytest.approx(0.2 * apart.signals["lexical"])
+
+
 def test_a_long_reply_yields_to_the_sentence_it_answers() -> None:
     asked = said(1, lexical=0.6)
     answer = replace_chars(said(9, lexical=0.7, role=1), 4_000)
