@@ -10,6 +10,7 @@ slips in long words, or two spellings of known words, brought nothing. An unknow
 an index of 7,000 long passages. (2026-11-30)
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 SHORTEST_CHARS, LONGEST_CHARS = 4, 20
@@ -17,6 +18,8 @@ CUT_FROM_CHARS = 7
 """Of a word so long the ending may be what hides its stem: it is tried without."""
 MOST_CORRECTED = 4
 """Unknown words of one question."""
+UNKNOWN_WEIGHT = 0.25
+"""Of a word that was meant to be another: as a rare one it would be most of what is asked."""
 WEIGHT = 0.8
 """Of a correction, shared among several."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -25,25 +28,40 @@ Known = Callable[[Collection[str]], Collection[str]]
 """Returns those of some terms that the index has."""
 
 
-def weighed_terms(words: Sequence[str], stems: Sequence[str], known: Known) -> Mapping[str, float]:
-    """Return the terms to look for, with weights in (0, 1], in order.
+def weighed_terms(
+    words: Sequence[str], stems: Sequence[str], known: Known
+) -> tuple[Mapping[str, float], Mapping[str, str]]:
+    """Return the terms to look for, with weights in (0, 1], in order; and what each word that is
+    unknown was most likely meant to be.
 
     `stems` has the term of each of the question's `words`.
     """
     has = frozenset(known(stems))
     terms: dict[str, float] = {}
+    corrected: dict[str, str] = {}
     left = MOST_CORRECTED
     for word, stem in zip(words, stems, strict=True):
         if stem in has or not _is_correctable(word):
             terms[stem] = 1.0
             continue
-        terms[stem] = 1.0  # The newest events, that the index does not hold, may have it.
+        terms[stem] = 1.0
         if left:
             left -= 1
             meant = _meant(word, stem, known)
+            if meant:
+                # Not gone: the newest events, that the index does not hold, may have it.
+                terms[stem] = UNKNOWN_WEIGHT
+                corrected[word] = meant[0]
             for one in meant:
                 terms.setdefault(one, WEIGHT / len(meant) ** 0.5)
-    return terms or dict.fromkeys(stems, 1.0)
+    return terms or dict.fromkeys(stems, 1.0), corrected
+
+
+def respelled(text: str, corrected: Mapping[str, str]) -> str:
+    """Return a text with its words as they were meant to be."""
+    for word, meant in corrected.items():
+        text = re.sub(rf"\b{re.escape(word)}\b", meant, text, flags=re.IGNORECASE)
+    return text
 
 
 def one_slip_away(word: str) -> frozenset[str]:

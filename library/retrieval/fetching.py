@@ -5,7 +5,7 @@ tenths of a millisecond. Which branches are live is not known here: who calls lo
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from library.lexical import Lexical, stems
@@ -38,6 +38,8 @@ class Question:
     """Of each term."""
     mass: float
     """What a passage of usual length scores that holds every word once."""
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    """What its unknown words were most likely meant to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,12 @@ def fetch(
     lexical: Lexical, where: Where, words: Sequence[str], times: Sequence[str], limit: int
 ) -> tuple[Question, list[Candidate], bool]:
     """Weigh the words and search, in one go on one thread."""
-    weights = dict(weighed_terms(words, stems(words), lexical.known))
+    weights, corrected = weighed_terms(words, stems(words), lexical.known)
     rarity = lexical.rarity([*weights], optional=times)
     question = weighed_question({term: weights.get(term, 1.0) * rarity[term] for term in rarity})
     weights = {term: weights.get(term, 1.0) for term in rarity}
     found = lexical.search(where, weights, full_score=question.mass, limit=limit)
-    return question, found, len(found) == limit
+    return replace(question, corrected=corrected), found, len(found) == limit
 
 
 def look_near(

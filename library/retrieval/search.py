@@ -100,7 +100,7 @@ class Search:
         (question, found), row = await asyncio.gather(
             self._by_words(query, where, degraded), _embedded(serving, likely, degraded)
         )
-        names, wording = self._wordings.settled(query, found)
+        names, wording = self._wordings.settled(query, found, question.corrected)
         if row is not None and wording != likely:
             row = await _embedded(serving, wording, degraded)
         look = None

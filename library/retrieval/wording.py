@@ -8,9 +8,10 @@ returns depends on the settled wording only.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from library.reading.speakers import NOBODY, in_first_person, named
+from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
+from library.reading.spelling import one_slip_away, respelled
 from library.records import SearchQuery
 from library.retrieval.ranking import Candidate
 
@@ -29,12 +30,24 @@ class Wordings:
         speakers = self._speakers.get(query.collection_id, frozenset())
         return in_first_person(query.text, named(query.text, speakers))
 
-    def settled(self, query: SearchQuery, found: Iterable[Candidate]) -> tuple[list[str], str]:
-        """Return the names in the question and its wording, by who said what was found."""
+    def settled(
+        self, query: SearchQuery, found: Iterable[Candidate], corrected: Mapping[str, str]
+    ) -> tuple[list[str], str]:
+        """Return the names in the question and its wording, by who said what was found.
+
+        `corrected` has what misspelt words were meant to be; who spoke decides for names.
+        """
         speakers = frozenset(one.speaker for one in found) - {NOBODY}
         self._speakers[query.collection_id] = speakers
         self._speakers.move_to_end(query.collection_id)
         if len(self._speakers) > MOST_COLLECTIONS:
             self._speakers.popitem(last=False)
-        names = named(query.text, speakers)
-        return names, in_first_person(query.text, names)
+        meant = {
+            word: min(
+                (one for one in one_slip_away(word) if speaker_key(one) in speakers), default=term
+            )
+            for word, term in corrected.items()
+        }
+        text = respelled(query.text, meant)
+        names = named(text, speakers)
+        return names, in_first_person(text, names)

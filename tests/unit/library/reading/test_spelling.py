@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.reading.spelling import WEIGHT, one_slip_away, weighed_terms
+from library.reading.spelling import (
+    UNKNOWN_WEIGHT,
+    WEIGHT,
+    one_slip_away,
+    respelled,
+    weighed_terms,
+)
 
 VOCABULARY = {"deploy", "heroku", "station", "garden", "cat", "when"}
 plain = st.text("abcdefgh", min_size=1, max_size=10)
@@ -15,12 +21,12 @@ def known(terms: Collection[str]) -> Collection[str]:
 
 
 def terms(*words: str) -> dict[str, float]:
-    return dict(weighed_terms(words, words, known))
+    return dict(weighed_terms(words, words, known)[0])
 
 
 @pytest.mark.parametrize("slip", ["heorku", "herok", "herokku", "herotu"])
 def test_a_slip_still_finds_the_word(slip: str) -> None:
-    assert terms(slip) == {slip: 1.0, "heroku": WEIGHT}
+    assert terms(slip) == {slip: UNKNOWN_WEIGHT, "heroku": WEIGHT}
 
 
 def test_a_slip_in_the_ending_that_hides_the_stem_is_forgiven() -> None:
@@ -41,9 +47,12 @@ def test_short_long_and_foreign_words_are_left_alone(word: str) -> None:
 
 
 def test_several_meanings_share_their_weight() -> None:
-    found = weighed_terms(["tation"], ["tation"], lambda some: {"station", "nation"} & set(some))
+    found, corrected = weighed_terms(
+        ["tation"], ["tation"], lambda some: {"station", "nation"} & set(some)
+    )
+    assert corrected == {"tation": "nation"}
     assert found == {
-        "tation": 1.0,
+        "tation": UNKNOWN_WEIGHT,
         "nation": pytest.approx(WEIGHT / 2**0.5),
         "station": pytest.approx(WEIGHT / 2**0.5),
     }
@@ -64,3 +73,10 @@ def test_only_a_few_unknown_words_are_looked_up() -> None:
 @given(plain, plain)
 def test_a_slip_can_be_undone_by_a_slip(one: str, other: str) -> None:
     assert (one in one_slip_away(other)) == (other in one_slip_away(one))
+
+
+def test_a_text_is_respelled_where_its_words_stand() -> None:
+    _, corrected = weighed_terms(["heorku", "garden"], ["heorku", "garden"], known)
+    assert respelled("Is Heorku (or heorku2) in the garden?", corrected) == (
+        "Is heroku (or heorku2) in the garden?"
+    )
