@@ -140,7 +140,7 @@ async def test_a_search_that_meets_damage_answers_degraded_and_has_it_mended(
             raise LexicalUnavailable("a page is gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr("library.retrieval.search._fetch", broken)
+            patch.setattr("library.retrieval.search.fetch", broken)
             assert (await teller.ask("launch code")).degraded == ("lexical",)
         assert await library.wait_caught_up(10)
         await teller.tell("more")
