@@ -143,13 +143,13 @@ async def test_another_embedder_takes_over_when_all_is_embedded_anew(tmp_path: P
         before = await status_of(library)
         assert (before["identity"], before["replaces"]) == ("second/1", "first/1")
         assert before["owed_count"] == 42
-        result = await teller.ask("code kestrel", scope="project")
+        result = await teller.ask("code kestral", scope="project")
         assert ("The code is kestral" in like(result), result.degraded) == (True, ())
-        assert (first.asked, second.asked) == (["code kestrel"], [])
+        assert (first.asked, second.asked) == (["code kestral"], [])
         second.may_embed.set()
         assert await library.wait_embedded(WAIT_S)
-        result = await teller.ask("code kestrel", scope="project")
-        assert ("The code is kestral" in like(result), second.asked) == (True, ["code kestrel"])
+        result = await teller.ask("code kestral", scope="project")
+        assert ("The code is kestral" in like(result), second.asked) == (True, ["code kestral"])
         after = await status_of(library)
         assert (after["serving"], after["replaces"], after["owed_count"]) == ("second/1", None, 0)
         async with asyncio.timeout(WAIT_S):
