@@ -15,6 +15,8 @@ from governor.state import DeskEntry
 from governor.turn import Counter
 from library.passages import passages_of
 
+SEAMS_TOKENS = 4
+"""Together, records may count so much more than one by one."""
 LEAST_RECORD_TOKENS = 6
 """The opening of a record alone costs as much, so that a desk with less left is full."""
 
@@ -64,7 +66,7 @@ class Shelf:
 
         It counts at most `budget_tokens` in front of a question.
         """
-        left = budget_tokens - self.frame_tokens
+        left = budget_tokens - self.frame_tokens - SEAMS_TOKENS
         taken: list[Piece] = []
         headings = Headings(self._counter.count)
         for piece in order:
