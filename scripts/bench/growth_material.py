@@ -84,8 +84,7 @@ class TurnedEmbedder:
         """CRC-32 of a text to the number of its original."""
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        # In front of a text stands the key it is indexed under: "[date] speaker: ".
-        codes = [zlib.crc32(text.partition("]")[2].partition(": ")[2].encode()) for text in texts]
+        codes = [zlib.crc32(text.encode()) for text in texts]
         chance = np.random.default_rng(codes[0] if codes else 0)
         turns = chance.standard_normal((len(texts), self.dim), np.float32)
         turns *= TURN / np.linalg.norm(turns, axis=1, keepdims=True)
