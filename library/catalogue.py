@@ -26,7 +26,7 @@ from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailabl
 from library.reading.speakers import speaker_key
 from library.reading.time_words import time_words
 from library.records import Event, Passage
-from library.retrieval.ranking import ROLES
+from library.retrieval.ranking import ROLES, Candidate
 from library.runtime.breath import Breath
 from library.store.contract import Store
 
@@ -213,37 +213,32 @@ async def _finished(work: Callable[[], None]) -> None:
 
 def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
     """Return what the index holds of an event, a document for each passage."""
-    _, key_words = _key(event)
-    role = role_number(event.role)
+    said_on = event.occurred_at.date()
+    _, key_words = key_prefix(said_on, role=event.role, name=event.name)
+    role, speaker = role_number(event.role), speaker_key(event.name)
     at_s = int(event.occurred_at.timestamp())
     documents = []
-    said_on = event.occurred_at.date()
-    for passage in passages:
-        text = event.text[passage.start : passage.stop]
+    for part in passages:
+        text = event.text[part.start : part.stop]
         own = " ".join(words(text))
-        documents.append(
-            Document(
-                seq=event.seq,
-                ordinal=passage.ordinal,
-                part_count=passage.part_count,
-                start=passage.start,
-                stop=passage.stop,
-                thread_no=event.thread_no,
-                branch_id=event.branch_id,
-                position=event.position,
-                at_s=at_s,
-                role=role,
-                fingerprint=fingerprint(own),
-                speaker=speaker_key(event.name),
-                collection_id=event.collection_id,
-                words=" ".join((key_words, *time_words(text, said_on), own)),
-            )
+        passage = Candidate(
+            seq=event.seq,
+            ordinal=part.ordinal,
+            part_count=part.part_count,
+            start=part.start,
+            stop=part.stop,
+            thread_no=event.thread_no,
+            branch_id=event.branch_id,
+            position=event.position,
+            at_s=at_s,
+            role=role,
+            fingerprint=fingerprint(own),
+            speaker=speaker,
+            lexical=0.0,
         )
+        indexed = " ".join((key_words, *time_words(text, said_on), own))
+        documents.append(Document(passage, event.collection_id, indexed))
     return documents
-
-
-def _key(event: Event) -> tuple[str, str]:
-    return key_prefix(event.occurred_at.date(), role=event.role, name=event.name)
 
 
 def role_number(role: str) -> int:

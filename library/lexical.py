@@ -39,10 +39,8 @@ SPARE = 1.5
 _WORDS = "words"
 _KEYS = ("seq", "ordinal", "thread_no", "branch_id", "collection_id")
 _NUMBERS = ("part_count", "start", "stop", "at_s", "role", "fingerprint", "speaker")
-_FETCHED = (
-    "seq", "ordinal", "part_count", "start", "stop", "thread_no", "branch_id", "position",
-    "at_s", "role", "fingerprint", "speaker",
-)  # fmt: skip
+_FETCHED = Candidate._fields[:-1]
+"""All of a candidate but its score."""
 
 
 _ANALYZER = (
@@ -57,27 +55,13 @@ class LexicalUnavailable(LibraryError):
 
 
 class Document(NamedTuple):
-    """One passage as it is indexed, fields as in `Candidate`; thousands are made."""
+    """One passage as it is indexed; thousands are made."""
 
-    seq: int
-    ordinal: int
-    part_count: int
-    start: int
-    stop: int
-    thread_no: int
-    branch_id: int
-    position: int
-    at_s: int
-    role: int
-    fingerprint: int
-    speaker: int
+    passage: Candidate
+    """As it is found, unscored."""
     collection_id: int
     words: str
     """Its words with spaces between, the key prefix included."""
-
-    def candidate(self, *, lexical: float) -> Candidate:
-        """Return this passage as if it had been found."""
-        return Candidate._make((*self[: len(_FETCHED)], lexical))
 
 
 def stems(words: Sequence[str]) -> list[str]:
@@ -113,10 +97,13 @@ class Lexical:
                 if seq <= self._added_upto:
                     writer.delete_documents_by_term("seq", seq)
             for document in documents:
-                self._added_upto = max(self._added_upto, document.seq)
-                fields = document._asdict()
-                fields["place"] = _place(document.branch_id, document.position)
-                fields["key"] = _passage_key(document.seq, document.ordinal)
+                passage = document.passage
+                self._added_upto = max(self._added_upto, passage.seq)
+                fields: dict[str, Any] = dict(zip(_FETCHED, passage, strict=False))
+                fields["collection_id"] = document.collection_id
+                fields[_WORDS] = document.words
+                fields["place"] = _place(passage.branch_id, passage.position)
+                fields["key"] = _passage_key(passage.seq, passage.ordinal)
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
 
     def commit(self) -> None:

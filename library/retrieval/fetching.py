@@ -112,4 +112,4 @@ def scored(passage: WaitingPassage, question: Question) -> Candidate:
     for term, rarity in question.rarity.items():
         count = passage.stems.count(f" {term} ")
         score += rarity * count * (_K1 + 1) / (count + norm)
-    return passage.document.candidate(lexical=score / question.mass)
+    return passage.unscored._replace(lexical=score / question.mass)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from library.catalogue import documents_of
-from library.lexical import Document, stems
+from library.lexical import stems
 from library.passages import passages_of
 from library.records import Event
+from library.retrieval.ranking import Candidate
 from library.runtime.breath import Breath
 from library.store.contract import Store
 
@@ -27,9 +28,9 @@ FEW_EVENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class WaitingPassage:
-    """One passage; `document` has no words."""
+    """One passage."""
 
-    document: Document
+    unscored: Candidate
     stems: str
     """Each term with a space on either side, so that `count` counts whole terms."""
     length: int
@@ -113,7 +114,7 @@ def _analysed(events: Sequence[Event]) -> list[WaitingEvent]:
         for document in documents_of(event, passages_of(event.seq, event.text)):
             terms = stems(document.words.split(" "))
             padded = "".join([f" {term} " for term in terms])
-            passages.append(WaitingPassage(document._replace(words=""), padded, len(terms)))
+            passages.append(WaitingPassage(document.passage, padded, len(terms)))
         found.append(
             WaitingEvent(
                 event.seq,

@@ -7,11 +7,13 @@ import pytest
 from library import lexical as module
 from library.lexical import Document, Lexical, LexicalUnavailable, stems
 from library.records import Range, Where
+from library.retrieval.ranking import Candidate
 
 
 def document(seq: int, words: str, *, branch: int = 1, position: int | None = None) -> Document:
     place = seq if position is None else position
-    return Document(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, 0, branch % 2, words)
+    passage = Candidate(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, 0, 0.0)
+    return Document(passage, branch % 2, words)
 
 
 def where(*ranges: Range, collection: int = 1, thread: int | None = 1, **more: object) -> Where:
