@@ -2,8 +2,9 @@
 
 Between people, "When did Caroline paint?" is answered by Caroline, who says "I painted it last
 year" and never her name. So what the named speakers say counts more, and the question is embedded
-in their words: "When did I paint?". Measured on LoCoMo: recall at 1,024 / 2,048 tokens .886 / .933
-with the question as it is, .910 / .946 in the first person (2026-11-30).
+in their words: "When did I paint?". On LoCoMo, in a simulation that compared tokens as well: recall
+at 1,024 / 2,048 tokens .888 / .935 with the question as it is, .910 / .946 in the first person
+(2026-11-30).
 """
 
 import re

@@ -14,7 +14,7 @@ The order does not depend on the order of the candidates: ties go to the newer e
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -88,6 +88,8 @@ MOST_DAY_FACTOR = 2.0
 HALF_LIFE_S = 14 * _DAY_S
 USUAL_CHARS = 250
 LONG_REPLY_CHARS = 600
+LONG_REPLY_IN_ORDER = 0.3
+"""`Weights.long_reply` for a question of order: what came when is told by who did it."""
 PRESETS: Mapping[Preset, Weights] = {
     "measured": Weights(
         lexical=1.0,
@@ -135,11 +137,7 @@ def rank(
     unique = list(keyed.values())
     signals = {"lexical": [weights.lexical * one.lexical for one in unique]}
     if cosines and weights.dense:
-        floor = weights.dense_floor
-        signals["dense"] = [
-            weights.dense * likeness if (likeness := cosines.get(key, 0.0) - floor) > 0.0 else 0.0
-            for key in keyed
-        ]
+        signals["dense"] = _likenesses(keyed, weights, cosines)
     if weights.reciprocal_rank:
         signals["reciprocal_rank"] = _reciprocal_ranks(unique, weights.reciprocal_rank)
     if weights.recency:
@@ -185,15 +183,26 @@ def certainty(
     sure = weights.sure_with_rows if cosines else weights.sure
     if not sure:
         return 1.0
+    likenesses = _likenesses((one[:2] for one in candidates), weights, cosines)
     best = max(
         (
-            weights.lexical * one.lexical
-            + weights.dense * max(cosines.get(one[:2], 0.0) - weights.dense_floor, 0.0)
-            for one in candidates
+            weights.lexical * one.lexical + likeness
+            for one, likeness in zip(candidates, likenesses, strict=True)
         ),
         default=0.0,
     )
     return min(1.0, best / sure)
+
+
+def _likenesses(
+    keys: Iterable[tuple[int, int]], weights: Weights, cosines: Mapping[tuple[int, int], float]
+) -> list[float]:
+    """Return what each key's likeness to the question counts for."""
+    floor = weights.dense_floor
+    return [
+        weights.dense * likeness if (likeness := cosines.get(key, 0.0) - floor) > 0.0 else 0.0
+        for key in keys
+    ]
 
 
 def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[float]:

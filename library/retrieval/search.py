@@ -36,7 +36,15 @@ from library.retrieval.fetching import (
     scored,
     weighed_question,
 )
-from library.retrieval.ranking import MOST_PASSAGES, Candidate, Ranked, Weights, certainty, rank
+from library.retrieval.ranking import (
+    LONG_REPLY_IN_ORDER,
+    MOST_PASSAGES,
+    Candidate,
+    Ranked,
+    Weights,
+    certainty,
+    rank,
+)
 from library.retrieval.scope import LivePaths, Spans, is_on, spans_of, where_of
 from library.retrieval.tail import Tail, WaitingEvent
 from library.retrieval.wording import Wordings
@@ -81,6 +89,7 @@ class Search:
         self._catalogue = catalogue
         self._backlog = backlog
         self._weights = weights
+        self._in_order = replace(weights, long_reply=LONG_REPLY_IN_ORDER)
         self.paths = LivePaths(store)
         self.tail = Tail(store)
         self._meaning = meaning
@@ -116,7 +125,7 @@ class Search:
         found += [scored(passage, question) for one in tail for passage in one.passages]
         ranked = rank(
             found,
-            self._weights if query.kind != "order" else replace(self._weights, long_reply=0.3),
+            self._weights if query.kind != "order" else self._in_order,
             cosines=cosines,
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
