@@ -24,6 +24,7 @@ from gateway.refusals import (
     RequestRefused,
     ScopeForbidden,
     UnknownPath,
+    UpgradeUnsupported,
 )
 from gateway.upstream.protocol import UpstreamFailed
 from gateway.wire.chat_completions import MalformedRequest
@@ -43,6 +44,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     ScopeForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "insufficient_permissions"),
     HostForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_host"),
     UnknownPath: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
+    UpgradeUnsupported: (HTTPStatus.UPGRADE_REQUIRED, _CALLERS, "websocket_unsupported"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     TooManyPins: (HTTPStatus.CONFLICT, _CALLERS, "too_many_pins"),
     EventConflict: (HTTPStatus.CONFLICT, _CALLERS, "event_conflict"),
@@ -82,6 +84,8 @@ def answer(error: Exception) -> Answer:
         headers.append((b"retry-after", str(_RETRY_AFTER_S[kind]).encode()))
     if kind is KeyRequired:
         headers.append((b"www-authenticate", b"Bearer"))
+    if kind is UpgradeUnsupported:
+        headers.append((b"upgrade", b"HTTP/1.1"))  # RFC 9110, 15.5.22: what to speak instead.
     return json_answer(
         error.status if isinstance(error, UpstreamFailed) else status,
         {"error": error_object(error, error_type=error_type, code=code)},

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.auth import Principal
 from gateway.body import ClientGone
 from gateway.errors import ANSWERED, Answer, answer, crash_answer
-from gateway.refusals import HostForbidden, Overloaded, UnknownPath
+from gateway.refusals import HostForbidden, Overloaded, UnknownPath, UpgradeUnsupported
 from gateway.settings import is_loopback
 from gateway.telemetry import Telemetry
 
@@ -30,6 +30,7 @@ among them; parsed they take several times that."""
 REQUEST_ID = b"x-library-request"
 VISIT = "library.visit"
 PREFLIGHT = "access-control-request-method"
+WEBSOCKET = "websocket"
 _CORS = b"access-control-"
 _PAGE_MAY = (
     (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
@@ -212,6 +213,9 @@ class Door:
             # The browser asks before the page's own request, and without the page's key.
             await send_answer(passage.send, Answer(204, b"", []))
             return
+        if headers.get("upgrade", "").lower() == WEBSOCKET:
+            # Clients that try one first (Codex) take this status for "use HTTP".
+            raise UpgradeUnsupported
         if scope["path"] not in OPEN_PATHS:
             principal = await self._authenticate(headers)
             passage.stay = self._room.enter()

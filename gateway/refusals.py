@@ -6,6 +6,7 @@
   x ScopeForbidden       the key does not reach so far
   x HostForbidden        the Host or Origin header names somebody else (DNS rebinding)
   x UnknownPath          no such route, or not with this method
+  x UpgradeUnsupported   a WebSocket is asked for
   x BodyTooLarge         the body, as sent or decoded, is over the limit
   x BodyTooSlow          the rest of the body does not come
   x BodyUnreadable       the body cannot be decoded
@@ -60,6 +61,13 @@ class UnknownPath(RequestRefused):
     def __init__(self, method: str, path: str) -> None:
         super().__init__(f"there is no {method} {path}")
         self.path = path
+
+
+class UpgradeUnsupported(RequestRefused):
+    """The client asks to go on in a WebSocket; there are none here."""
+
+    def __init__(self) -> None:
+        super().__init__("there are no WebSockets here: send the request as a plain HTTP POST")
 
 
 class BodyTooLarge(RequestRefused):

@@ -23,6 +23,10 @@ def library_headers(report: SwapReport) -> list[tuple[bytes, bytes]]:
     ]
     if report.is_observe:
         headers.append((b"x-library-observed", _observed(report)))
+    if report.identified_by:
+        headers.append((b"x-library-identified-by", report.identified_by.encode()))
+    if not report.is_recorded:
+        headers.append((b"x-library-record", b"off"))
     if report.thread_id:
         headers.append((b"x-library-session", report.thread_id.encode()))
     if report.degraded:

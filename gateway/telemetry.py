@@ -103,7 +103,9 @@ class Telemetry:
             self._turns("refused").inc()
             return
         self._count(report)
-        log_turn(ended, report, has_text=self._logs_text, is_masked=self._masks_secrets)
+        # What its client wants nowhere stored is not stored in the log either.
+        has_text = self._logs_text and report.is_recorded
+        log_turn(ended, report, has_text=has_text, is_masked=self._masks_secrets)
 
     def _count(self, report: SwapReport) -> None:
         self._turns(report.state).inc()

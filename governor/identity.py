@@ -2,8 +2,9 @@
 
 Clients re-send the whole transcript with every request, and seldom byte for byte: SDKs add null
 fields, move `cache_control` markers, re-serialise tool arguments, trim the ends of replies and
-leave reasoning out. So identity is a digest over what was said - role, words, calls, the call
-that is answered, attachments - and not over the JSON. Everything else is stored, but decides
+leave reasoning out; agents put the date and reminders into messages (governor/surroundings.py). So
+identity is a digest over what was said - role, words, calls, the call that is answered,
+attachments - and not over the JSON. Everything else is stored, but decides
 nothing. The rejected alternative, hashing the canonical JSON whole, forked a thread whenever a
 client re-rendered an old message.
 """
@@ -14,6 +15,7 @@ from hashlib import blake2b
 
 import orjson
 
+from governor.surroundings import without_surroundings
 from library.records import DIGEST_BYTES
 
 _THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
@@ -34,6 +36,8 @@ def identity_digest(
     """
     if role == "assistant" and text.lstrip().startswith("<think>"):
         text = _THINKING.sub("", text, count=1)
+    elif role != "assistant":
+        text = without_surroundings(text)
     fields = [role, text.strip(), answers or "", *_call_fields(calls), *media]
     # All lengths stand in front, so that no two lists of fields run together alike.
     lengths = ",".join([str(len(field)) for field in fields])

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import dropwhile
 
 from governor.message import Message
+from governor.surroundings import is_surroundings
 from governor.transcript import Transcript
 from governor.turn import Dialect, Outcome, SwapReport, TurnRequest
 from library.errors import StoreCorrupt, StoreUnavailable
@@ -36,7 +37,10 @@ class Recorder:
         self._now = now
 
     async def record(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
-        """Store the request's messages; None when that fails and durability is relaxed."""
+        """Store the request's messages; None when they are not to be stored, or that fails and
+        durability is relaxed."""
+        if not request.is_recorded:
+            return None
         spoken = [message for message in request.messages if message.digest]
         incoming = [_incoming(message) for message in spoken]
         if spoken and request.event_id is not None:
@@ -132,6 +136,7 @@ def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessa
         body=message.said or message.raw,
         text=message.text,
         event_id=event_id,
+        is_common=message.role == "user" and is_surroundings(message.text),
     )
 
 

@@ -41,6 +41,7 @@ def new_report(request: TurnRequest, *, started_at: datetime) -> SwapReport:
         tokenizer=request.counter.identity,
         is_exact=request.counter.is_exact,
         is_observe=request.policy.is_observe,
+        is_recorded=request.is_recorded,
         messages_in=len(request.messages),
         started_at=started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
     )

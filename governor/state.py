@@ -10,6 +10,7 @@ from hashlib import blake2b
 import msgspec
 
 from governor.message import Message
+from governor.surroundings import has_surroundings
 from governor.turn import PlannedMessage
 
 TRACE_MESSAGES_MAX = 1_024
@@ -107,7 +108,7 @@ def planned_key(planned: PlannedMessage) -> int:
 
 def message_key(message: Message) -> int:
     """Return the key of a message that goes out as it came."""
-    if message.digest and message.said is None:
+    if message.digest and message.said is None and not has_surroundings(message.text):
         return _number(message.digest)
     return _key("\0".join(message.counted).encode("utf-8", "surrogatepass"))
 

@@ -105,6 +105,8 @@ class TurnRequest:
     """Caller's id for the newest message."""
     focus: str | None = None
     """What to lay the desk out for; None: the question, and the latest step of a tool loop."""
+    is_recorded: bool = True
+    """False: nothing of it is stored; it is governed by itself, with no thread and no past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ class SwapReport:
     is_exact: bool = False
     is_paged: bool = False
     is_observe: bool = False
+    is_recorded: bool = True
+    """False: the client asked that nothing of it is stored."""
     budget_tokens: int = 0
     client_tokens: int = 0
     """What the client's whole transcript would have cost."""
@@ -178,7 +182,7 @@ class PreparedTurn:
 
     turn_id: str
     recorded: RecordedTurn | None
-    """None: the store could not write and the durability is relaxed."""
+    """None: it was not to be stored, or the store could not write and the durability is relaxed."""
     plan: tuple[PlannedMessage, ...] | None
     """None: the request goes out as it came."""
     report: SwapReport

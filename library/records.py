@@ -60,6 +60,8 @@ class IncomingMessage(NamedTuple):
     """Given by the caller to make recording idempotent; else one is made."""
     occurred_at: datetime | None = None
     """UTC; None: now."""
+    is_common: bool = False
+    """Says nothing of its conversation (an agent's working folder and date): many begin so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ class Connection(HttpToolsProtocol):
         else:
             self._await_head()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the answer says it (gateway/middleware.py)."""
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._has_head()
         super().connection_lost(exc)
@@ -99,6 +102,7 @@ def server_for(app: Starlette, *, grace_s: float, takes_signals: bool = True) ->
             app,
             lifespan="off",  # Ours is entered by `run`, where its errors can be told to the user.
             http=Connection,
+            ws="none",  # Whatever is installed beside us; Door answers.
             access_log=False,
             proxy_headers=False,  # Nobody's address decides anything here.
             log_config=None,

@@ -26,6 +26,8 @@ PATH = "/chat/completions"
 BUDGET = "x-library-budget-tokens"
 DESK = "x-library-desk-tokens"
 RECALL = "x-library-recall"
+BYPASS = "x-library-bypass"
+RECORD = "x-library-record"
 EVENT_ID = "x-library-event-id"
 TOKENS_MAX = 10_000_000
 """Larger than any window; a larger number is a slip."""
@@ -98,6 +100,7 @@ class ChatCompletions:
             ),
             dialect=chat_completions,
             event_id=_event_id(headers),
+            is_recorded=not _is_asked(headers, RECORD, "off", otherwise="on"),
         )
 
 
@@ -182,7 +185,7 @@ def policy(
         window_low_water=settings.window_low_water,
         recall=_recall(settings, principal, headers),
         minimum_relevance=settings.minimum_relevance,
-        is_observe=settings.observe,
+        is_observe=settings.observe or _is_asked(headers, BYPASS, "1", otherwise="0"),
         is_strict_durability=settings.durability == "strict",
         is_strict_freshness=settings.strict_freshness,
         freshness_timeout_s=settings.freshness_timeout_s,
@@ -201,6 +204,14 @@ def _recall(settings: Settings, principal: Principal, headers: Mapping[str, str]
                 raise ScopeForbidden(f"recall from {recall}")
             return recall
     raise BadParameter(RECALL, "off, thread or project")
+
+
+def _is_asked(headers: Mapping[str, str], name: str, value: str, *, otherwise: str) -> bool:
+    """Tell whether a header says `value`, and not `otherwise` or nothing."""
+    given = headers.get(name, otherwise).lower()
+    if given not in (value, otherwise):
+        raise BadParameter(name, f"{value} or {otherwise}")
+    return given == value
 
 
 def _tokens(headers: Mapping[str, str], name: str, *, at_least: int) -> int | None:

@@ -79,6 +79,13 @@ class Match:
         return self.node.position - (self.count - 1)
 
 
+def says_nothing(match: Match, messages: Sequence[IncomingMessage]) -> bool:
+    """Tell whether what is known of a transcript says nothing of its conversation, and something
+    follows that might: two conversations in one folder are two."""
+    known = messages[match.front_count : match.count]
+    return match.count < len(messages) and all(message.is_common for message in known)
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
     """Looks in one collection, and in one thread of it when `thread_no` is given."""

@@ -17,7 +17,7 @@ from library.masking import mask
 from library.records import IncomingTurn, MatchedBy, Path, RecordedTurn
 from library.store.ancestry import has_user_behind, is_on, path_to, seqs_on
 from library.store.encoding import generated_seq, to_micros
-from library.store.matching import Match, Matcher, Node
+from library.store.matching import Match, Matcher, Node, says_nothing
 from library.store.statements import SQL
 from library.store.tree import Options, Tree
 
@@ -134,7 +134,7 @@ class _Recording:
             return _Place(None, None, "new")
         matcher = Matcher(self._connection, self._collection_id, None)
         match = matcher.match(self._messages, self._own_chains)
-        if match is None:
+        if match is None or says_nothing(match, self._messages):
             return _Place(None, None, "new")
         thread = self._thread(SQL["thread_by_no"], (match.node.thread_no,))
         if thread is None or self._begins_anew(thread, match):

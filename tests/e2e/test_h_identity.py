@@ -84,6 +84,40 @@ def test_a_volatile_system_text_does_not_split_a_conversation(
     assert len(threads) == 1
 
 
+@pytest.mark.parametrize("tag", ["environment_context", "system-reminder"])
+def test_a_volatile_block_in_the_first_message_does_not_split_a_conversation(
+    ask: Ask, gateway: GatewayProcess, topic: str, tag: str
+) -> None:
+    """CASES H2 (billion-context#61): agents put the date into the user's own words."""
+    later: list[Json] = []
+    threads: set[str] = set()
+    for day in range(1, 5):
+        first = user(f"<{tag}>Today is 2026-11-{day:02}.</{tag}>\n{topic} {tag} begin")
+        reply, seen = ask([first, *later])
+        assert seen.messages[0] == first
+        later += [assistant(reply.text), user(f"{topic} {tag} day {day}")]
+        threads.add(reply.thread_id)
+        assert gateway.report(reply.turn_id)["events_new"] == 1
+    assert len(threads) == 1
+
+
+def test_a_first_message_of_surroundings_alone_neither_splits_nor_joins(
+    ask: Ask, topic: str
+) -> None:
+    """CASES H1 and H2: all of an agent's conversations in one folder begin alike."""
+
+    def began(day: int) -> Json:
+        return user(f"<environment_context><date>{day}</date></environment_context>")
+
+    one, _ = ask([began(1), user(f"{topic} mend the parser")])
+    two, _ = ask([began(1), user(f"{topic} write the readme")])
+    assert one.thread_id != two.thread_id
+    talk = [user(f"{topic} mend the parser"), assistant(one.text), user(f"{topic} go on")]
+    again, seen = ask([began(2), *talk])
+    assert again.thread_id == one.thread_id
+    assert seen.messages[0] == began(2)
+
+
 def test_the_very_next_request_sees_the_turn_before(
     client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
 ) -> None:
