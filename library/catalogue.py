@@ -88,6 +88,7 @@ class Catalogue:
             self._on_change()
         assert name is not None
         self._lexical = lexical
+        self.is_whole = await self._is_filled(lexical)
         await asyncio.to_thread(_delete_others, self._root, name)
 
     async def catch_up(self) -> None:
@@ -173,6 +174,13 @@ class Catalogue:
         name = f"{_prefix()}{secrets.token_hex(4)}"
         await self._store.set_meta(META_KEY, name)
         return name
+
+    async def _is_filled(self, lexical: Lexical) -> bool:
+        """Tell whether the index lacks nothing of what the store has as indexed."""
+        async for batch in self._store.indexed_events(after=lexical.highest_seq, batch=1):
+            if any(indexed.passages for _, indexed in batch):
+                return False
+        return True
 
     async def _fill(self, lexical: Lexical) -> None:
         batches = self._store.indexed_events(after=lexical.highest_seq, batch=_REBUILD_BATCH)

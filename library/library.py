@@ -208,13 +208,15 @@ class Library:
 
         """
         with self._generations.writing():
-            recorded = await self.store.record_turn(turn)
+            return await self.store.record_turn(turn, on_stored=self._recorded)
+
+    def _recorded(self, recorded: RecordedTurn) -> None:
+        """Note what a request changed; a caller that is cancelled does not undo it."""
         if self._generations.moves(recorded):
             self._search.paths.forget(recorded.thread_no)
         if recorded.new_count or recorded.has_forked:
             self._backlog.add(recorded)
             self._indexer.wake(recorded.new_count)
-        return recorded
 
     async def finish_turn(
         self,
@@ -228,20 +230,22 @@ class Library:
     ) -> tuple[Event, ...]:
         """Record how a turn ended with its replies; idempotent, see `Store.finish_turn`."""
         with self._generations.writing():
-            events = await self.store.finish_turn(
+            return await self.store.finish_turn(
                 turn_id,
                 state=state,
                 replies=replies,
                 report=report,
                 prompt_state=prompt_state,
                 ended_at=ended_at,
+                on_stored=self._replied,
             )
+
+    def _replied(self, events: Sequence[Event]) -> None:
         if events:
             self._generations.replied(events[0].collection_id, events[0].thread_no)
             self._search.paths.forget(events[0].thread_no)
             self._backlog.add_events(events)
             self._indexer.wake(len(events))
-        return events
 
     # -- finding --------------------------------------------------------------------------------
     async def search(self, query: SearchQuery) -> SearchResult:

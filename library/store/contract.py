@@ -7,7 +7,7 @@ Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, rea
 too many calls waiting, closed), `StoreCorrupt`.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -35,10 +35,14 @@ class Store(Protocol):
         """What the store did since it was opened, and what waits, for metrics."""
 
     # -- turns ---------------------------------------------------------------------------------
-    async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
+    async def record_turn(
+        self, turn: IncomingTurn, *, on_stored: Callable[[RecordedTurn], None] | None = None
+    ) -> RecordedTurn:
         """Find the turn's place, store what is new of it and its outbox rows, and commit.
 
-        Idempotent: the same transcript again records nothing but the turn row.
+        Idempotent: the same transcript again records nothing but the turn row. `on_stored`, which
+        must not raise, is told in the event loop what was committed, also when the caller was
+        cancelled meanwhile.
 
         Raises:
             EventConflict: a caller-given event id is taken by other content.
@@ -54,6 +58,7 @@ class Store(Protocol):
         report: bytes,
         prompt_state: bytes | None,
         ended_at: datetime,
+        on_stored: Callable[[tuple[Event, ...]], None] | None = None,
     ) -> tuple[Event, ...]:
         """Store the replies as children of the turn's newest message, and end the turn.
 

@@ -41,6 +41,8 @@ class _Job(Generic[T]):
     future: "asyncio.Future[T]"
     is_alone: bool = False
     """Runs outside a transaction (VACUUM, checkpoints)."""
+    on_done: Callable[[T], None] | None = None
+    """Told in the loop what was done, whether or not somebody still waits for it."""
     value: T | None = None
     error: BaseException | None = None
 
@@ -72,10 +74,17 @@ class _Lane:
         """How many jobs wait."""
         return self._queue.qsize()
 
-    async def run(self, work: Work[T], *, is_alone: bool = False) -> T:
+    async def run(
+        self,
+        work: Work[T],
+        *,
+        is_alone: bool = False,
+        on_done: Callable[[T], None] | None = None,
+    ) -> T:
         """Return what `work` returns, run by the lane's thread on its connection.
 
-        A caller that is cancelled stops waiting; the work is done all the same.
+        A caller that is cancelled stops waiting; the work is done all the same, and `on_done`,
+        which must not raise, is told what it returned.
         """
         if self._is_closed:
             raise StoreUnavailable("closed")
@@ -83,7 +92,7 @@ class _Lane:
             raise StoreUnavailable("busy", f"{QUEUED_MAX} calls wait for the disk")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Job(work, loop, future, is_alone))
+        self._queue.put(_Job(work, loop, future, is_alone, on_done))
         return await future
 
     def stop(self) -> None:
@@ -102,6 +111,8 @@ class _Lane:
 def _deliver(jobs: list[_Job[Any]]) -> None:
     """Answer the callers; runs in their event loop."""
     for job in jobs:
+        if job.on_done is not None and job.error is None:
+            job.on_done(job.value)
         if job.future.done():
             continue
         if job.error is not None:

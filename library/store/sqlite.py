@@ -124,8 +124,8 @@ class SqliteStore:
             "queued_reads": self._readers.queued,
         }
 
-    async def _write(self, work: Work[T]) -> T:
-        return await self._writer.run(work)
+    async def _write(self, work: Work[T], on_done: Callable[[T], None] | None = None) -> T:
+        return await self._writer.run(work, on_done=on_done)
 
     async def _read(self, work: Work[T]) -> T:
         """Run reads on one snapshot."""
@@ -137,9 +137,13 @@ class SqliteStore:
         return await self._readers.run(on_snapshot)
 
     # -- turns ---------------------------------------------------------------------------------
-    async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
+    async def record_turn(
+        self, turn: IncomingTurn, *, on_stored: Callable[[RecordedTurn], None] | None = None
+    ) -> RecordedTurn:
         """Find the turn's place, store what is new of it and its outbox rows, and commit."""
-        return await self._write(lambda connection: record_turn(connection, turn, self._options))
+        return await self._write(
+            lambda connection: record_turn(connection, turn, self._options), on_stored
+        )
 
     async def finish_turn(
         self,
@@ -150,12 +154,13 @@ class SqliteStore:
         report: bytes,
         prompt_state: bytes | None,
         ended_at: datetime,
+        on_stored: Callable[[tuple[Event, ...]], None] | None = None,
     ) -> tuple[Event, ...]:
         """Store the replies as children of the turn's newest message, and end the turn."""
 
         ending = Ending(state, replies, report, prompt_state, ended_at)
         return await self._write(
-            lambda connection: finish_turn(connection, turn_id, ending, self._options)
+            lambda connection: finish_turn(connection, turn_id, ending, self._options), on_stored
         )
 
     async def turn_report(self, turn_id: str, *, collection_id: int | None) -> dict[str, Any]:

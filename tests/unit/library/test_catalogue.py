@@ -53,6 +53,18 @@ async def test_an_index_is_found_again_after_a_restart(tmp_path: Path) -> None:
         assert result.hits[0].event.text == "The launch code is kestrel"
 
 
+async def test_the_first_search_after_a_start_lacks_nothing_where_nothing_is_missing(
+    tmp_path: Path,
+) -> None:
+    """CASES C3: "the memory was behind" is said only when it was."""
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", "The launch code is kestrel")
+    async with opened(db) as library:
+        teller.library = library
+        assert (await teller.ask("launch code")).degraded == ()
+
+
 @pytest.mark.parametrize("damage", ["missing", "meta", "body", "truncated", "gone", "another"])
 async def test_a_damaged_index_is_built_anew_from_the_store(tmp_path: Path, damage: str) -> None:
     db = tmp_path / "a.db"

@@ -119,6 +119,10 @@ async def test_closing_while_the_indexer_is_at_its_first_step_waits_for_no_more(
         await may_go_on.wait()
         return await work(*arguments, **more)
 
+    async def is_filled(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(Catalogue, "_is_filled", is_filled)
     monkeypatch.setattr(owner, step, slow)
     async with asyncio.timeout(indexer.GATHER_S / 2):
         async with opened(tmp_path / "a.db"):

@@ -1,3 +1,4 @@
+import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +41,24 @@ async def test_what_was_said_in_the_turn_before_is_found_before_it_is_indexed(
         assert [hit.event.text for hit in result.hits] == ["The launch code is kestrel"]
         assert result.degraded == ()
         assert result.indexed_seq == 0
+
+
+async def test_what_a_cancelled_caller_recorded_is_found_before_it_is_indexed(
+    tmp_path: Path,
+) -> None:
+    """CASES H4: the store does what it was told, whoever waits for it."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("Good morning")
+        gone = asyncio.ensure_future(teller.tell("The launch code is kestrel"))
+        await asyncio.sleep(0)  # So far that the store has it.
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        assert gone.cancelled()
+        other = Teller(library, "other")
+        await other.tell("Good evening")  # The writer does one thing after the other.
+        result = await other.ask("What is the launch code?", scope="project")
+        assert "The launch code is kestrel" in {hit.event.text for hit in result.hits}
 
 
 async def test_the_whole_past_is_searched(tmp_path: Path) -> None:
