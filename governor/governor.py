@@ -71,6 +71,7 @@ class Governor:
             BudgetTooSmall: what must be sent does not fit; the request is recorded as refused.
             StoreUnavailable, StoreCorrupt: it could not be stored, and durability is strict.
             EventConflict: the caller's event id was used for other content.
+            UnknownRecord: what the request follows is gone.
 
         """
         if all(map(is_blank_system, request.messages)):
@@ -124,6 +125,7 @@ class Governor:
                     report=dumped_report(report),
                     prompt_state=turn.prompt_state,
                     ended_at=self._clock.now(),
+                    names=outcome.names,
                 )
             except UnknownRecord:
                 # Deleted while it was answered: what somebody deletes does not come back.

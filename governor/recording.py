@@ -58,6 +58,8 @@ class Recorder:
                     model=request.model,
                     upstream=request.upstream,
                     received_at=self._now(),
+                    follows=request.follows,
+                    instruction_count=request.instruction_count,
                 )
             )
         except (StoreUnavailable, StoreCorrupt):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from governor.message import Message
-from library.records import RecordedTurn, TurnState
+from library.records import Follows, RecordedTurn, TurnState
 
 Recall = Literal["off", "thread", "project"]
 
@@ -103,6 +103,11 @@ class TurnRequest:
     dialect: "Dialect"
     event_id: str | None = None
     """Caller's id for the newest message."""
+    follows: Follows | None = None
+    """The client sends only what is new, and says what it follows; None: that is found out."""
+    instruction_count: int = 0
+    """So many messages at the start are system text for this request alone, not for one that goes
+    on from its reply."""
     focus: str | None = None
     """What to lay the desk out for; None: the question, and the latest step of a tool loop."""
     is_recorded: bool = True
@@ -201,3 +206,5 @@ class Outcome:
     usage: dict[str, Any] | None = None
     finish_reason: str | None = None
     error: str | None = None
+    names: tuple[str, ...] = ()
+    """What the client's protocol calls the reply: from now on it is found by these."""

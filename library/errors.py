@@ -7,7 +7,7 @@
   x UnsuitableFileSystem  the database lies where SQLite's locks cannot be trusted
   x EventConflict         a caller-given event id is taken by other content
   x TooManyPins           a thread, or a collection, has all the pins it may have
-  x UnknownRecord         no such thread, event or turn in this collection
+  x UnknownRecord         no such thread, event, turn or response in this collection
 
 A broken invariant of our own is an `assert`, not a member of this tree.
 """
@@ -70,7 +70,7 @@ class TooManyPins(LibraryError):
 
 
 class UnknownRecord(LibraryError):
-    """`kind` (thread, event, turn) `name` does not exist in the caller's collection."""
+    """`kind` (thread, event, turn, response) `name` does not exist in the caller's collection."""
 
     def __init__(self, *, kind: str, name: str) -> None:
         super().__init__(f"no {kind} {name!r} in this collection")

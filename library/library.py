@@ -205,6 +205,7 @@ class Library:
 
         Raises:
             EventConflict: a caller-given event id is taken by other content.
+            UnknownRecord: the event that it follows is gone.
 
         """
         with self._generations.writing():
@@ -227,6 +228,7 @@ class Library:
         report: bytes,
         prompt_state: bytes | None,
         ended_at: datetime,
+        names: Sequence[str] = (),
     ) -> tuple[Event, ...]:
         """Record how a turn ended with its replies; idempotent, see `Store.finish_turn`."""
         with self._generations.writing():
@@ -237,6 +239,7 @@ class Library:
                 report=report,
                 prompt_state=prompt_state,
                 ended_at=ended_at,
+                names=names,
                 on_stored=self._replied,
             )
 

@@ -64,6 +64,11 @@ class IncomingMessage(NamedTuple):
     """Says nothing of its conversation (an agent's working folder and date): many begin so."""
 
 
+HEAD: Literal["head"] = "head"
+Follows = int | Literal["head"]
+"""What messages come after: the event of a seq, or whatever their session's live branch ends at."""
+
+
 @dataclass(frozen=True, slots=True)
 class IncomingTurn:
     """One request, as far as the library has to know it."""
@@ -78,6 +83,10 @@ class IncomingTurn:
     model: str
     upstream: str
     received_at: datetime
+    follows: Follows | None = None
+    """The client sends only what is new, and says what it follows; None: that is found out."""
+    instruction_count: int = 0
+    """So many of the system texts hold for this request alone, not for one that goes on from it."""
 
 
 MatchedBy = Literal["session", "content", "overlap", "newest-only", "new"]
@@ -118,6 +127,20 @@ class Reply:
     body: Body
     text: str
     is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedReply:
+    """A reply that was asked for by what its client's protocol calls it."""
+
+    turn_id: str
+    seq: int
+    """Of the reply; of the turn's newest message where it had none."""
+    is_reply: bool
+    path: Path
+    """From the thread's first message to this event."""
+    system_texts: tuple[str, ...]
+    """What was said to the model beside the path, and holds for what goes on from here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from library.records import (
     EventRows,
     IncomingTurn,
     IndexedEvent,
+    NamedReply,
     OwedRows,
     Path,
     RecordedTurn,
@@ -46,6 +47,7 @@ class Store(Protocol):
 
         Raises:
             EventConflict: a caller-given event id is taken by other content.
+            UnknownRecord: the event that it follows is gone.
 
         """
 
@@ -58,13 +60,15 @@ class Store(Protocol):
         report: bytes,
         prompt_state: bytes | None,
         ended_at: datetime,
+        names: Sequence[str] = (),
         on_stored: Callable[[tuple[Event, ...]], None] | None = None,
     ) -> tuple[Event, ...]:
         """Store the replies as children of the turn's newest message, and end the turn.
 
         A second call for one turn changes nothing and returns what the first stored. With several
         replies the first stays on the turn's branch and each other one opens a branch.
-        `prompt_state` None keeps the thread's.
+        `prompt_state` None keeps the thread's. By each of `names` the first reply is found, at the
+        latest when this returns.
 
         Raises:
             UnknownRecord: the turn was never recorded, or was forgotten since.
@@ -226,6 +230,10 @@ class Store(Protocol):
     def rows(self) -> "Rows":
         """What embedders made of the passages."""
 
+    @property
+    def names(self) -> "Names":
+        """What clients' protocols call replies."""
+
     # -- for derived indexes -------------------------------------------------------------------
     def indexed_events(
         self, *, after: int, batch: int
@@ -277,3 +285,21 @@ class Rows(Protocol):
     async def drop_others(self, no: int, *, after: int, limit: int) -> int | None:
         """Delete what other embedders made of the next `limit` events above a seq; return the seq
         to go on from, None when nothing of them is left."""
+
+
+class Names(Protocol):
+    """The ids by which replies may be asked for; they go with the event that they stand for."""
+
+    async def reply(self, name: str, *, collection_id: int) -> NamedReply:
+        """Return the reply of a name; a turn's id is one, too.
+
+        Raises:
+            UnknownRecord: there is none in the collection.
+
+        """
+
+    async def seqs(self, names: Sequence[str], *, collection_id: int) -> dict[str, int]:
+        """Return the event of each name that is known; others are left out."""
+
+    async def remove(self, name: str, *, collection_id: int) -> bool:
+        """Take a name away, not what it stands for; tell whether it was there."""

@@ -98,7 +98,11 @@ def readable(body: Mapping[str, Any]) -> str | None:
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], Mapping):
         text = content[0].get("text")
         return text if isinstance(text, str) else None
-    return None
+    # What the Responses protocol calls them: the items of an answer, and a tool's result.
+    items, output = body.get("items"), body.get("output")
+    if isinstance(items, list) and len(items) == 1 and isinstance(items[0], Mapping):
+        return readable(items[0])
+    return output if isinstance(output, str) else None
 
 
 def decode_body(connection: sqlite3.Connection, seq: int, data: str) -> dict[str, Any]:

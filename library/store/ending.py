@@ -12,6 +12,7 @@ from library.errors import UnknownRecord
 from library.records import Event, IncomingMessage, Reply, TurnState
 from library.store.encoding import event_id, from_micros, read_events, to_micros
 from library.store.matching import Node
+from library.store.names import add_names
 from library.store.statements import SQL
 from library.store.tree import Options, Tree
 
@@ -38,6 +39,7 @@ class Ending:
     report: bytes
     prompt_state: bytes | None
     ended_at: datetime
+    names: Sequence[str] = ()
 
 
 def finish_turn(
@@ -71,6 +73,9 @@ def finish_turn(
     report_no = connection.execute(SQL["insert_report"], (no, ending.report)).lastrowid
     seqs = orjson.dumps([event.seq for event in events]).decode()
     connection.execute(SQL["end_turn"], (ending.state.value, now, seqs, report_no, no))
+    named = events[0].seq if events else head.seq if head else None
+    if named is not None:
+        add_names(connection, ending.names, collection_id=collection_id, seq=named, turn_no=no)
     _move_on(connection, thread_no, head, events[0] if events else None, ending.prompt_state, now)
     return tuple(events)
 

@@ -158,8 +158,8 @@ ON CONFLICT DO NOTHING
 
 -- name: insert_turn
 INSERT INTO turn (id, collection_id, thread_no, head_seq, own_chain, front_count, system_digest,
-                  state, model, upstream, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, 'prepared', ?, ?, ?)
+                  instruction_count, state, model, upstream, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'prepared', ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 
 -- name: move_head
@@ -192,6 +192,37 @@ WHERE no = ?8
 
 -- name: thread_head
 SELECT head_branch, head_position FROM thread WHERE no = ?
+
+-- The newest turn that used a name has it.
+-- name: insert_reply_name
+INSERT INTO reply_name (collection_id, name, event_seq, turn_no) VALUES (?, ?, ?, ?)
+ON CONFLICT (collection_id, name)
+DO UPDATE SET event_seq = excluded.event_seq, turn_no = excluded.turn_no
+
+-- ---- names of replies -----------------------------------------------------------------------
+
+-- name: named_reply
+SELECT n.event_seq, t.id, t.instruction_count, s.texts
+FROM reply_name AS n JOIN turn AS t ON t.no = n.turn_no
+     LEFT JOIN system_text AS s
+         ON s.collection_id = t.collection_id AND s.digest = t.system_digest
+WHERE n.collection_id = ? AND n.name = ?
+
+-- name: turns_reply
+SELECT ifnull(json_extract(t.reply_seqs, '$[0]'), t.head_seq), t.id, t.instruction_count, s.texts
+FROM turn AS t LEFT JOIN system_text AS s
+     ON s.collection_id = t.collection_id AND s.digest = t.system_digest
+WHERE t.collection_id = ? AND t.id = ?
+
+-- name: place_of_event
+SELECT thread_no, branch_id, position, role FROM event WHERE seq = ?
+
+-- name: named_seqs
+SELECT name, event_seq FROM reply_name
+WHERE collection_id = ? AND name IN (SELECT value FROM json_each(?))
+
+-- name: delete_reply_name
+DELETE FROM reply_name WHERE collection_id = ? AND name = ?
 
 -- ---- reading --------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from library.store.connection import snapshot
 from library.store.encoding import read_events
 from library.store.ending import Ending, finish_turn
 from library.store.lanes import Readers, Work, Writer
+from library.store.names import SqliteNames
 from library.store.opening import open_files
 from library.store.recording import collection_number, record_turn
 from library.store.rows import SqliteRows
@@ -63,6 +64,7 @@ class SqliteStore:
         self._readers = readers
         self._options = options
         self.rows = SqliteRows(self._read, self._write)
+        self.names = SqliteNames(self._read, self._write)
 
     @classmethod
     async def open(
@@ -154,11 +156,12 @@ class SqliteStore:
         report: bytes,
         prompt_state: bytes | None,
         ended_at: datetime,
+        names: Sequence[str] = (),
         on_stored: Callable[[tuple[Event, ...]], None] | None = None,
     ) -> tuple[Event, ...]:
         """Store the replies as children of the turn's newest message, and end the turn."""
 
-        ending = Ending(state, replies, report, prompt_state, ended_at)
+        ending = Ending(state, replies, report, prompt_state, ended_at, names)
         return await self._write(
             lambda connection: finish_turn(connection, turn_id, ending, self._options), on_stored
         )
