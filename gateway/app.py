@@ -13,6 +13,8 @@ from starlette.applications import Starlette
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from gateway.addressing.address import PREFIX as TO_PREFIX
+from gateway.addressing.door import ToDoor
 from gateway.core import Gateway, opened
 from gateway.log import log_to_standard_error
 from gateway.middleware import Door, Names, Room
@@ -79,16 +81,21 @@ class _Dispatch:
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
         self._router = router
+        self._to = ToDoor(gateway.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope.get("path", "")
+        is_addressed = scope["type"] == "http" and path.startswith(TO_PREFIX)
+        if is_addressed:
+            scope = self._to.let_in(scope, PREFIX)
+            path = scope["path"]
         if scope["type"] != "http" or not path.startswith(f"{PREFIX}/"):
             await self._router(scope, receive, send)
         elif _plain(path) == PREFIX + CHAT_PATH:
             if scope["method"] != "POST":
                 raise UnknownPath(scope["method"], path)
             await self._chat(scope, receive, send)
-        elif path == f"{PREFIX}/models" and scope["method"] == "GET":
+        elif path == f"{PREFIX}/models" and scope["method"] == "GET" and not is_addressed:
             await self._models(scope, receive, send)
         else:
             await self._pass_through(scope, receive, send)

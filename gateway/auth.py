@@ -84,6 +84,8 @@ class Principal:
     scopes: tuple[Scope, ...] = SCOPES
     budget_tokens: int | None = None
     upstream: str | None = None
+    address: str | None = None
+    """Base URL that the request's own path names as its upstream, checked; before all others."""
     is_keyed: bool = False
     """Asked with a gateway key, which must not go upstream."""
     is_owner: bool = False

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
+from gateway.addressing.address import AllowedHosts
+from gateway.addressing.resolving import AddressedUpstreams
 from gateway.auth import LOCAL, OWNER, Keyring, Principal, presented_key
 from gateway.readiness import UNRECORDED, Readiness
 from gateway.refusals import NotReady
@@ -142,6 +144,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         )
     )
     pool = open_pool(patience_of(settings))
+    addressed = AddressedUpstreams(AllowedHosts(settings.to_hosts), patience_of(settings))
     upstreams: dict[str, Upstream] = {}
     try:
         upstreams = made_upstreams(
@@ -152,7 +155,12 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         clock = Clock(now=gateway.now, monotonic_s=time.monotonic)
         governor = Governor(library, clock, gateway.counters)
         await governor.start()
-        gateway.routing = Routing(settings, upstreams=upstreams, environ=gateway.environ)
+        gateway.routing = Routing(
+            settings,
+            upstreams=upstreams,
+            environ=gateway.environ,
+            addressed=addressed.upstream,
+        )
         gateway.relay = Relay(
             governor,
             max_reply_bytes=settings.max_reply_bytes,
@@ -168,6 +176,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         for upstream in upstreams.values():
             await upstream.close()
         await pool.close()
+        await addressed.close()
         await library.close()
 
 

@@ -12,6 +12,7 @@ import orjson
 
 from gateway.identity import BadSession
 from gateway.refusals import (
+    AddressForbidden,
     BadParameter,
     BodyTooLarge,
     BodyTooSlow,
@@ -43,6 +44,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     KeyRequired: (HTTPStatus.UNAUTHORIZED, _CALLERS, "invalid_api_key"),
     ScopeForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "insufficient_permissions"),
     HostForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_host"),
+    AddressForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_address"),
     UnknownPath: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     UpgradeUnsupported: (HTTPStatus.UPGRADE_REQUIRED, _CALLERS, "websocket_unsupported"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),

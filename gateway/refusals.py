@@ -5,6 +5,7 @@
   x KeyRequired          no gateway key, or an unknown one
   x ScopeForbidden       the key does not reach so far
   x HostForbidden        the Host or Origin header names somebody else (DNS rebinding)
+  x AddressForbidden     the upstream in the path is not one that may be asked
   x UnknownPath          no such route, or not with this method
   x UpgradeUnsupported   a WebSocket is asked for
   x BodyTooLarge         the body, as sent or decoded, is over the limit
@@ -53,6 +54,14 @@ class HostForbidden(RequestRefused):
         )
         self.name = name
         self.value = value
+
+
+class AddressForbidden(RequestRefused):
+    """The upstream `origin`, named in the path, may not be asked."""
+
+    def __init__(self, origin: str, why: str) -> None:
+        super().__init__(f"{origin} {why}")
+        self.origin = origin
 
 
 class UnknownPath(RequestRefused):

@@ -1,7 +1,9 @@
 """Which upstream a request goes to, under which model name, and with whose key."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from gateway.auth import AUTHORIZATION, Principal
 from gateway.settings import ServedModel, Settings
@@ -35,26 +37,37 @@ class Routing:
         *,
         upstreams: Mapping[str, Upstream],
         environ: Mapping[str, str],
+        addressed: Callable[[str], Upstream],
     ) -> None:
-        """`upstreams` has one entry for each place that the settings name."""
+        """`upstreams` has one entry for each place that the settings name; `addressed` makes one of
+        a base URL."""
         self._settings = settings
         self.upstreams = upstreams
         self._environ = environ
+        self._addressed = addressed
 
     def target(self, model: str, principal: Principal) -> Target:
-        """Return where requests for `model` go; a key's own upstream comes first."""
+        """Return where requests for `model` go; what the path names comes first, then a key's own
+        upstream."""
         row = self._settings.for_model(model)
+        named = self._named(principal)
+        if named is not None:  # Settings of where the model would else be served do not hold there.
+            return Target(named, structs.replace(row, name=model), strips_old_reasoning=False)
         place = principal.upstream or row.upstream
-        named = self._settings.upstreams.get(place)
+        settings = self._settings.upstreams.get(place)
         return Target(
             upstream=self.upstreams[place],
             model=row,
-            strips_old_reasoning=named is not None and named.strip_old_reasoning,
+            strips_old_reasoning=settings is not None and settings.strip_old_reasoning,
         )
+
+    def _named(self, principal: Principal) -> Upstream | None:
+        return None if principal.address is None else self._addressed(principal.address)
 
     def default(self, principal: Principal) -> Upstream:
         """Return where a request goes that names no model."""
-        return self.upstreams[principal.upstream or self._settings.upstream]
+        named = self._named(principal)
+        return named or self.upstreams[principal.upstream or self._settings.upstream]
 
     def credentials(
         self, upstream: Upstream, principal: Principal, *, has_own: bool

@@ -259,6 +259,27 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allowed_origins: Annotated[
         tuple[str, ...], Meta(description="Web origins whose pages may call the gateway.")
     ] = ()
+    to_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Hosts that a client may name in the path, `/to/https://HOST/v1/...`: "
+            "names, or patterns with *, with a port or without. An address that is not public must "
+            "be listed itself."
+        ),
+    ] = (
+        "api.openai.com",
+        "api.anthropic.com",
+        "api.deepseek.com",
+        "api.groq.com",
+        "api.mistral.ai",
+        "api.together.xyz",
+        "api.x.ai",
+        "generativelanguage.googleapis.com",
+        "openrouter.ai",
+    )
+    to_remote_callers: Annotated[
+        bool, Meta(description="Let callers from other machines name an upstream in the path, too.")
+    ] = False
     allow_network_fs: Annotated[
         bool,
         Meta(

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterable
 
 import aiohttp
 import orjson
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from gateway.configuration import without_credentials
@@ -39,13 +40,15 @@ _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 Pool = aiohttp.ClientSession
 
 
-def open_pool(patience: Patience) -> Pool:
+def open_pool(patience: Patience, *, resolver: AbstractResolver | None = None) -> Pool:
     """Return the connection pool that all direct upstreams share; call it inside the event loop.
 
     It has no limit of its own: requests in flight are limited where they come in.
     """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_CONNECTION_S),
+        connector=aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=_IDLE_CONNECTION_S, resolver=resolver
+        ),
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=patience.connect_s, sock_read=patience.first_byte_s
         ),

@@ -30,7 +30,13 @@ def routing(**environ: str) -> Routing:
     for place in places(SETTINGS):
         upstreams[place] = Upstream()
         upstreams[place].name = place
-    return Routing(SETTINGS, upstreams=upstreams, environ=environ)
+
+    def addressed(base_url: str) -> Any:
+        made: Any = Upstream()
+        made.name = base_url
+        return made
+
+    return Routing(SETTINGS, upstreams=upstreams, environ=environ, addressed=addressed)
 
 
 def test_every_place_that_is_named_has_its_upstream() -> None:
@@ -48,6 +54,18 @@ def test_every_place_that_is_named_has_its_upstream() -> None:
 def test_a_model_goes_where_its_pattern_says(model: str, upstream: str, name: str) -> None:
     target = routing().target(model, LOCAL)
     assert (target.upstream.name, target.model.name) == (upstream, name)
+
+
+def test_what_the_path_names_comes_before_all_and_gets_the_clients_own_key_alone() -> None:
+    principal = Principal("ada", upstream="bare", address="https://named/v1")
+    named = routing(HOME_KEY="h")
+    target = named.target("away-7", principal)
+    assert (target.upstream.name, target.model.name) == ("https://named/v1", "away-7")
+    assert not target.strips_old_reasoning
+    assert named.default(principal).name == "https://named/v1"
+    credentials = named.credentials(target.upstream, principal, has_own=True)
+    assert (credentials.dropped, credentials.added) == (frozenset(), {})
+    assert named.credentials(target.upstream, KEYED, has_own=True).dropped == AUTHORIZATION
 
 
 def test_a_keys_own_upstream_comes_first() -> None:
