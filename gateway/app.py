@@ -17,16 +17,16 @@ from gateway.addressing.address import PREFIX as TO_PREFIX
 from gateway.addressing.door import ToDoor
 from gateway.core import Gateway, opened
 from gateway.log import log_to_standard_error
-from gateway.middleware import Door, Names, Room
+from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
-from gateway.routes.chat import PATH as CHAT_PATH
-from gateway.routes.chat import ChatCompletions
+from gateway.routes.governed import Governed
 from gateway.routes.health import HealthRoutes
 from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
-from gateway.routes.passthrough import PREFIX, PassThrough
+from gateway.routes.passthrough import PassThrough
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
+from gateway.wire.wires import WIRES
 from governor.counting import Counters
 
 
@@ -77,7 +77,7 @@ class _Dispatch:
     """Sends requests under /v1 on without the router, which would try every route first."""
 
     def __init__(self, gateway: Gateway, router: Router) -> None:
-        self._chat = ChatCompletions(gateway)
+        self._governed = {PREFIX + wire.path: Governed(gateway, wire) for wire in WIRES}
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
         self._router = router
@@ -91,18 +91,11 @@ class _Dispatch:
             path = scope["path"]
         if scope["type"] != "http" or not path.startswith(f"{PREFIX}/"):
             await self._router(scope, receive, send)
-        elif _plain(path) == PREFIX + CHAT_PATH:
+        elif (governed := self._governed.get(plain_path(path))) is not None:
             if scope["method"] != "POST":
                 raise UnknownPath(scope["method"], path)
-            await self._chat(scope, receive, send)
+            await governed(scope, receive, send)
         elif path == f"{PREFIX}/models" and scope["method"] == "GET" and not is_addressed:
             await self._models(scope, receive, send)
         else:
             await self._pass_through(scope, receive, send)
-
-
-def _plain(path: str) -> str:
-    """Return a path as servers read it that merge slashes: what they would answer is governed."""
-    return (
-        "/".join(["", *filter(None, path.split("/"))]) if path[-1:] == "/" or "//" in path else path
-    )

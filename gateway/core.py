@@ -31,6 +31,7 @@ from gateway.upstream.embedder import embedder_options
 from gateway.upstream.opening import expects_openai, made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream
 from gateway.wire.seen import SeenMessages
+from gateway.wire.wires import WIRES
 from governor.counting import Counters
 from governor.governor import Clock, Governor
 from library.library import Library, LibraryOptions
@@ -53,7 +54,10 @@ class Gateway:
     routing: Routing | None = None
     relay: Relay | None = None
     keyring: Keyring | None = None
-    seen: SeenMessages = field(default_factory=SeenMessages)
+    seen: Mapping[str, SeenMessages] = field(
+        default_factory=lambda: {wire.name: SeenMessages() for wire in WIRES}
+    )
+    """For each wire: the same JSON is another message in another protocol."""
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
 
     def opened(self) -> tuple[Library, Routing, Relay]:
@@ -99,16 +103,25 @@ class Gateway:
                 self.readiness.write_succeeded()
         self.telemetry.ended(ended)
 
+    def forget_seen(self) -> None:
+        """Drop the messages that are kept in memory: one that is deleted may not live on there."""
+        for one in self.seen.values():
+            one.forget()
+
     def caches(self) -> dict[str, dict[str, int]]:
         """Return what the caches in memory did, and hold."""
-        counts, seen = self.counters.cache, self.seen
+        counts, seen = self.counters.cache, self.seen.values()
         return {
             "token_counts": {
                 "hits": counts.hits,
                 "misses": counts.misses,
                 "bytes": counts.size_bytes,
             },
-            "messages": {"hits": seen.hits, "misses": seen.misses, "entries": seen.held_count},
+            "messages": {
+                "hits": sum(one.hits for one in seen),
+                "misses": sum(one.misses for one in seen),
+                "entries": sum(one.held_count for one in seen),
+            },
         }
 
 

@@ -1,8 +1,8 @@
 """The one place where errors become answers.
 
 Who can act decides (STYLE.md): the caller's mistakes are 4xx and never retried, the store's are
-503, the upstream's keep its own status, ours are 500 with the request id. All have OpenAI's shape,
-`{"error": {message, type, param, code}}`, because the clients in front of us parse that one.
+503, the upstream's keep its own status, ours are 500 with the request id. What shape they have is
+the client protocol's to say (gateway/wire).
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from gateway.refusals import (
     UpgradeUnsupported,
 )
 from gateway.upstream.protocol import UpstreamFailed
-from gateway.wire.chat_completions import MalformedRequest
+from gateway.wire.protocol import MalformedRequest, Refusal, Wire
 from governor.counting.registry import UnknownTokenizer
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
 from library.errors import EventConflict, LibraryError, TooManyPins, UnknownRecord
@@ -77,10 +77,9 @@ class Answer:
     """Content type, length, and what else belongs to this answer."""
 
 
-def answer(error: Exception) -> Answer:
-    """Return the answer to `error`, one of `ANSWERED`; the nearest base class decides."""
-    kind = next(kind for kind in type(error).__mro__ if kind in _ANSWERS)
-    status, error_type, code = _ANSWERS[kind]
+def answer(error: Exception, wire: Wire) -> Answer:
+    """Return the answer to `error`, one of `ANSWERED`, in the shape of a client protocol."""
+    kind = _kind(error)
     headers = []
     if kind in _RETRY_AFTER_S:
         headers.append((b"retry-after", str(_RETRY_AFTER_S[kind]).encode()))
@@ -88,38 +87,50 @@ def answer(error: Exception) -> Answer:
         headers.append((b"www-authenticate", b"Bearer"))
     if kind is UpgradeUnsupported:
         headers.append((b"upgrade", b"HTTP/1.1"))  # RFC 9110, 15.5.22: what to speak instead.
-    return json_answer(
-        error.status if isinstance(error, UpstreamFailed) else status,
-        {"error": error_object(error, error_type=error_type, code=code)},
-        headers=headers,
-    )
+    refusal = refusal_of(error, wire)
+    return json_answer(refusal.status, wire.error_body(refusal), headers=headers)
 
 
-def error_object(error: Exception, *, error_type: str, code: str) -> dict[str, object]:
+def error_event(error: Exception, wire: Wire) -> bytes:
+    """Return what a stream says when it breaks."""
+    return wire.error_event(refusal_of(error, wire))
+
+
+def refusal_of(error: Exception, wire: Wire) -> Refusal:
+    """Return what there is to say about `error`; the nearest base class decides."""
+    status, error_type, code = _ANSWERS[_kind(error)]
     param = None
     if isinstance(error, BadParameter | BadSession):
         param = error.name if isinstance(error, BadParameter) else error.source
     elif isinstance(error, MalformedRequest):
         param = error.param
     elif isinstance(error, MalformedTranscript):
-        param = f"messages.[{error.index}]"
+        param = f"{wire.items}.[{error.index}]"
     elif isinstance(error, BudgetTooSmall):
-        param = "messages"
+        param = wire.items
     if isinstance(error, UpstreamFailed):
         code = f"upstream_{error.kind}"
-    return {"message": str(error), "type": error_type, "param": param, "code": code}
+    return Refusal(
+        status=error.status if isinstance(error, UpstreamFailed) else int(status),
+        message=str(error),
+        type=error_type,
+        code=code,
+        param=param,
+        needed_tokens=error.needed_tokens if isinstance(error, BudgetTooSmall) else None,
+        budget_tokens=error.budget_tokens if isinstance(error, BudgetTooSmall) else None,
+    )
 
 
-def error_event(error: Exception) -> bytes:
-    """Return what a stream says when it breaks: OpenAI's error event."""
-    return b"data: " + answer(error).body + b"\n\n"
+def _kind(error: Exception) -> type[Exception]:
+    return next(kind for kind in type(error).__mro__ if kind in _ANSWERS)
 
 
-def crash_answer(request_id: str) -> Answer:
+def crash_answer(request_id: str, wire: Wire) -> Answer:
     """Return the answer to a bug of ours, which tells no more than where to look."""
     message = f"the gateway failed; its log has the cause under request {request_id}"
-    error = {"message": message, "type": _SERVERS, "param": None, "code": "internal_error"}
-    return json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": error})
+    status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
+    refusal = Refusal(status, message, type=_SERVERS, code="internal_error")
+    return json_answer(status, wire.error_body(refusal))
 
 
 def json_answer(

@@ -21,6 +21,8 @@ from gateway.errors import ANSWERED, Answer, answer, crash_answer
 from gateway.refusals import HostForbidden, Overloaded, UnknownPath, UpgradeUnsupported
 from gateway.settings import is_loopback
 from gateway.telemetry import Telemetry
+from gateway.wire.protocol import Wire
+from gateway.wire.wires import wire_of
 
 OPEN_PATHS = frozenset({"/health", "/livez", "/readyz"})
 """Answered without a key and without counting: a load balancer asks them all the time."""
@@ -29,6 +31,8 @@ INFLIGHT_BODIES = 4
 among them; parsed they take several times that."""
 REQUEST_ID = b"x-library-request"
 VISIT = "library.visit"
+PREFIX = "/v1"
+"""Under which the protocols' paths stand."""
 PREFLIGHT = "access-control-request-method"
 WEBSOCKET = "websocket"
 _CORS = b"access-control-"
@@ -193,12 +197,12 @@ class Door:
         except ClientGone:
             return  # Nobody is there to be told.
         except HTTPException:  # Starlette's router: no such path, or not with this method.
-            refusal = answer(UnknownPath(scope["method"], scope["path"]))
+            refusal = answer(UnknownPath(scope["method"], scope["path"]), shape_of(scope["path"]))
         except ANSWERED as error:
-            refusal = answer(error)
+            refusal = answer(error, shape_of(scope["path"]))
         except Exception:
             log.exception("request %s failed", passage.request_id)
-            refusal = crash_answer(passage.request_id)
+            refusal = crash_answer(passage.request_id, shape_of(scope["path"]))
         finally:
             passage.leave()
         if refusal is not None:
@@ -253,6 +257,20 @@ class _Passage:
         if self.stay is not None:
             self.stay.leave()
             self.stay = None
+
+
+def shape_of(path: str) -> Wire:
+    """Return the protocol whose clients ask at a path of the gateway, an upstream in front of it
+    or not."""
+    _, _, below = plain_path(path).rpartition(f"{PREFIX}/")
+    return wire_of(f"/{below}")
+
+
+def plain_path(path: str) -> str:
+    """Return a path as servers read it that merge slashes: what they would answer is governed."""
+    return (
+        "/".join(["", *filter(None, path.split("/"))]) if path[-1:] == "/" or "//" in path else path
+    )
 
 
 async def send_answer(send: Send, whole: Answer) -> None:

@@ -28,14 +28,15 @@ from gateway.reporting import library_headers
 from gateway.turn import Ended, Governing, Turn
 from gateway.upstream.protocol import UpstreamFailed, UpstreamReply
 from gateway.wire.answer import Answer, Ending, StreamedAnswer, WholeAnswer, answer_of
-from gateway.wire.reply import ReadReply
+from gateway.wire.protocol import ReadReply
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
 from governor.turn import Outcome, PreparedTurn
 from library.errors import LibraryError
 from library.records import TurnState
 
 AFTER_DONE_S = 0.1
-"""How long what follows `[DONE]` may take; it comes in the same packet, or not at all."""
+"""How long what follows the end of a stream may take; it comes in the same packet, or not at
+all."""
 SEND_TIMEOUT_S = 60.0
 """A client that reads nothing for so long, with 64 KiB waiting for it, holds an upstream and a
 place for nothing; a laptop that sleeps loses its connections sooner."""
@@ -190,6 +191,7 @@ class _Run:
         self._reply = reply
         self._note_step("first_byte", started_s)
         self._answer = answer_of(
+            self._turn.wire,
             reply.status,
             reply.headers,
             is_stream_asked=self._turn.is_stream,
@@ -269,7 +271,7 @@ class _Run:
 
     async def _send_error(self) -> None:
         assert self._error is not None
-        refusal = answer(self._error)
+        refusal = answer(self._error, self._turn.wire)
         await self._send_head(refusal.status, refusal.headers)
         await self._send_body(refusal.body, is_last=True)
 
@@ -319,7 +321,7 @@ class _Run:
         replies = []
         for message in read.messages:
             try:
-                replies.append(self._turn.message_of(message))
+                replies.append(self._turn.wire.dialect.message_of(message))
             except MalformedTranscript as mistake:
                 error = error or f"a reply could not be read: {mistake}"
         return Outcome(
@@ -349,7 +351,7 @@ class _Run:
         if not isinstance(self._answer, StreamedAnswer):
             return  # Within a JSON body nothing can be said; the server closes the connection.
         gap = b"\n\n" if self._answer.is_event_open else b""
-        await self._send_body(gap + error_event(self._error), is_last=True)
+        await self._send_body(gap + error_event(self._error, self._turn.wire), is_last=True)
 
     async def _send_head(self, status: int, headers: Headers) -> None:
         await self._put(

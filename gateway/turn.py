@@ -1,10 +1,11 @@
 """What the relay is given, and what it tells when it is done."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from gateway.upstream.protocol import Upstream, UpstreamRequest
+from gateway.wire.protocol import Wire
 from governor.message import Message
 from governor.turn import Outcome, PreparedTurn, SwapReport, TurnRequest
 from library.errors import LibraryError
@@ -27,8 +28,8 @@ class Turn:
     is_stream: bool
     outgoing: Callable[[PreparedTurn], UpstreamRequest]
     """Makes the upstream's request of what was decided."""
-    message_of: Callable[[Mapping[str, Any]], Message]
-    """Reads a reply's message in the client's protocol."""
+    wire: Wire
+    """The client's protocol, in which the answer comes."""
     has_room_for: Callable[[int], bool]
     """Counts bytes of the answer; False: there is no memory to keep more of it."""
 

@@ -166,7 +166,7 @@ class Governor:
         if recorded is not None and recorded.matched_by == "newest-only":
             history = await self._recorder.history(request, recorded)
         messages = with_history(request, history)
-        layout = await self._layout(request, read(messages))
+        layout = await self._layout(request, read(messages, request.dialect))
         report.client_tokens = layout.total_tokens()
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
@@ -182,7 +182,7 @@ class Governor:
             return self._unchanged(request, recorded, layout, report, state)
         if any(message.said is not None for message in messages):
             fresh = without_old_blocks(messages, request.dialect)
-            layout = await self._layout(request, read(fresh))
+            layout = await self._layout(request, read(fresh, request.dialect))
         placed = places(request, recorded, layout.transcript, history)
         return await self._paged(request, recorded, layout, placed, report, watch, state)
 

@@ -187,8 +187,7 @@ class Layout:
     def _price_again(self, unit: Unit) -> None:
         """Take over what was shortened in the newest unit, or no longer is."""
         for at in range(unit.start, unit.stop):
-            message, replaced = self.transcript.messages[at], self.replaced.get(at)
-            self._costs[at] = self._counter.message(message, replaced=replaced)
+            self._costs[at] = self._written_tokens(at)
         self._units[self.last] = sum(self._costs[unit.start : unit.stop])
 
     # -- putting together ----------------------------------------------------------------------
@@ -231,8 +230,14 @@ class Layout:
     def _planned_tokens(self, at: int, before: str) -> int:
         if not before:
             return self._costs[at]
+        return self._written_tokens(at, before=before)
+
+    def _written_tokens(self, at: int, *, before: str = "") -> int:
+        """Return the price of a message as it goes out; its reasoning is paid for in any case."""
         message, replaced = self.transcript.messages[at], self.replaced.get(at)
-        return self._counter.message(message, before=before, replaced=replaced)
+        return self._counter.message(
+            self._dialect.written(PlannedMessage(message, before=before, replaced=replaced))
+        )
 
     def _blocks(self, chosen: list[int], *, pinned: str, desk: str) -> Mapping[int, str]:
         """Return what stands in front of which message: pins before the first user message, the

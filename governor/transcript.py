@@ -16,10 +16,11 @@ Source: OpenAI chat completions, `messages[].tool_call_id`; Anthropic, `tool_use
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from governor.message import Message
+from governor.turn import Dialect
 
 LEGACY_CALL = "function_call:"
 """Prefix of the ids made for OpenAI's old `function_call`, which has a name and no id."""
@@ -59,14 +60,15 @@ class Transcript:
         return self.messages[unit.start : unit.stop]
 
 
-def read(messages: Sequence[Message]) -> Transcript:
-    """Return the transcript of `messages`, mended where no provider would accept it."""
+def read(messages: Sequence[Message], dialect: Dialect) -> Transcript:
+    """Return the transcript of `messages`, mended where no provider would accept it; `dialect`
+    writes what is mended."""
     whole, origins = tuple(messages), tuple(range(len(messages)))
     repairs: list[str] = []
     is_blank = any(_is_empty(message) or is_blank_system(message) for message in messages)
     if is_blank or not _is_paired(messages):
-        paired = _without_blank_system(_repaired_pairs(messages, repairs), repairs)
-        whole = tuple(_filled(origin, message, repairs) for origin, message in paired)
+        paired = _without_blank_system(_repaired_pairs(messages, dialect, repairs), repairs)
+        whole = tuple(_filled(origin, message, dialect, repairs) for origin, message in paired)
         origins = tuple(origin for origin, _ in paired)
     system_count = next(
         (index for index, message in enumerate(whole) if message.role != "system"), len(whole)
@@ -118,7 +120,9 @@ def _is_paired(messages: Sequence[Message]) -> bool:
     return not open_ids
 
 
-def _repaired_pairs(messages: Sequence[Message], repairs: list[str]) -> list[tuple[int, Message]]:
+def _repaired_pairs(
+    messages: Sequence[Message], dialect: Dialect, repairs: list[str]
+) -> list[tuple[int, Message]]:
     """Put every result behind its call, make the missing ones, leave out those without a call."""
     out: list[tuple[int, Message]] = []
     waiting = _Results(messages)
@@ -130,17 +134,19 @@ def _repaired_pairs(messages: Sequence[Message], repairs: list[str]) -> list[tup
             continue
         if "" in message.call_ids or len({*message.call_ids}) < len(message.call_ids):
             repairs.append(f"messages[{index}]: tool calls with empty or repeated ids were renamed")
-            message = _with_ids(message, index)
+            message = dialect.renamed(message, _new_ids(message.call_ids, index))
         out.append((index, message))
         for asked, call_id in zip(messages[index].call_ids, message.call_ids, strict=True):
             found = waiting.take(asked, behind=index)
             if found is None:
                 repairs.append(f"messages[{index}]: the call {call_id!r} had no result")
-                out.append((-1, _interrupted(call_id)))
+                out.append((-1, dialect.interrupted(call_id)))
                 continue
             if any(messages[at].role not in {"tool", "system"} for at in range(index + 1, found)):
                 repairs.append(f"messages[{found}]: a late tool result was moved behind its call")
-            out.append((found, _answering(messages[found], call_id)))
+            result = messages[found]
+            is_its = result.answers == call_id
+            out.append((found, result if is_its else dialect.answering(result, call_id)))
     repairs += [
         f"messages[{at}]: a tool result without its call was left out" for at in waiting.left()
     ]
@@ -180,40 +186,15 @@ class _Results:
         return sorted(self._unclaimed)
 
 
-def _with_ids(message: Message, index: int) -> Message:
-    calls = message.raw.get("tool_calls")
-    assert isinstance(calls, list), "only tool_calls can have empty or repeated ids"
-    seen = {call_id for call_id in message.call_ids[len(calls) :] if call_id}
-    renamed: list[str] = []
-    for place, call_id in enumerate(message.call_ids[: len(calls)]):
-        renamed.append(call_id if call_id and call_id not in seen else f"call_{index}_{place}")
+def _new_ids(call_ids: Sequence[str], index: int) -> list[str]:
+    """Return ids of which none is empty or comes twice; OpenAI's old call, which is the last, has
+    its name for one and keeps it."""
+    kept = call_ids[-1:] if call_ids[-1].startswith(LEGACY_CALL) else []
+    seen, new = {*kept}, []
+    for place, call_id in enumerate(call_ids[: len(call_ids) - len(kept)]):
+        new.append(call_id if call_id and call_id not in seen else f"call_{index}_{place}")
         seen.add(call_id)
-    raw = {
-        **message.raw,
-        "tool_calls": [
-            {**call, "id": call_id} for call, call_id in zip(calls, renamed, strict=True)
-        ],
-    }
-    return replace(message, raw=raw, call_ids=(*renamed, *message.call_ids[len(calls) :]))
-
-
-def _answering(result: Message, call_id: str) -> Message:
-    if result.answers == call_id:
-        return result
-    return replace(result, raw={**result.raw, "tool_call_id": call_id}, answers=call_id)
-
-
-def _interrupted(call_id: str) -> Message:
-    is_legacy = call_id.startswith(LEGACY_CALL)
-    named = {"name": call_id.removeprefix(LEGACY_CALL)} if is_legacy else {"tool_call_id": call_id}
-    return Message(
-        role="tool",
-        raw={"role": "function" if is_legacy else "tool", **named, "content": INTERRUPTED},
-        text=INTERRUPTED,
-        counted=(INTERRUPTED, call_id),
-        digest=b"",
-        answers=call_id,
-    )
+    return [*new, *kept]
 
 
 def is_blank_system(message: Message) -> bool:
@@ -239,15 +220,9 @@ def _says_nothing(message: Message) -> bool:
     return not (message.call_ids or message.images or message.opaque)
 
 
-def _filled(index: int, message: Message, repairs: list[str]) -> Message:
+def _filled(index: int, message: Message, dialect: Dialect, repairs: list[str]) -> Message:
     """Return `message`, or one that says it is empty where it says nothing at all."""
     if not _is_empty(message):
         return message
-    filler = EMPTY[message.role]
     repairs.append(f"messages[{index}]: empty content was marked as empty")
-    return replace(
-        message,
-        raw={**message.raw, "content": filler},
-        text=filler,
-        counted=(*message.counted, filler),
-    )
+    return dialect.filled(message, EMPTY[message.role])

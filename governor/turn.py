@@ -27,9 +27,9 @@ class Counter(Protocol):
     def count(self, text: str) -> int:
         """Return the tokens of `text`; cheap for a text seen before."""
 
-    def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
+    def message(self, message: Message) -> int:
         """Return the tokens of a message in a prompt, its template overhead, images and other
-        parts included; `before` stands in front of its text, `replaced` instead of it."""
+        parts included."""
 
     def schemas(self, schemas: tuple[str, ...]) -> int:
         """Return the tokens of tool and response schemas, given as compact JSON texts."""
@@ -71,14 +71,36 @@ class Policy:
 
 
 class Dialect(Protocol):
-    """What the governor needs of a client protocol: to read a stored message, and to make one."""
+    """What the governor needs of a client protocol: to read a stored message, and to write one."""
 
-    def message_of(self, raw: Mapping[str, Any]) -> Message: ...
+    def message_of(self, raw: Mapping[str, Any]) -> Message:
+        """Return the message in a stored body.
+
+        Raises:
+            MalformedTranscript: it is none; the index is 0.
+
+        """
 
     def user_message(self, text: str) -> Message:
         """Return a message of the user's role that holds `text` and is nobody's words."""
 
-    def has_reasoning(self, message: Message) -> bool: ...
+    def has_reasoning(self, message: Message) -> bool:
+        """Tell whether the message carries reasoning beside its words."""
+
+    def written(self, planned: "PlannedMessage") -> Message:
+        """Return the message as it goes out; itself where nothing of it changes."""
+
+    def filled(self, message: Message, words: str) -> Message:
+        """Return a message that says nothing with words that say so."""
+
+    def renamed(self, message: Message, call_ids: Sequence[str]) -> Message:
+        """Return a message whose calls have other ids, one a call in order."""
+
+    def answering(self, result: Message, call_id: str) -> Message:
+        """Return a tool's result as that of another call."""
+
+    def interrupted(self, call_id: str) -> Message:
+        """Return the result of a call that has none; it is nobody's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +122,7 @@ class TurnRequest:
     """The client's own maximum for the reply."""
     policy: Policy
     counter: Counter
-    dialect: "Dialect"
+    dialect: Dialect
     event_id: str | None = None
     """Caller's id for the newest message."""
     follows: Follows | None = None

@@ -18,11 +18,11 @@ from uuid import uuid4
 from gateway.bench.conversations import Conversation
 from gateway.bench.replay import COLLECTION, Copy, Replayed, copied, question_messages
 from gateway.settings import Settings
-from gateway.wire import chat_completions
+from gateway.wire.chat import message as chat_dialect
 from governor.counting import Counters
 from governor.governor import Clock, Governor
 from governor.message import Message
-from governor.turn import Counter, Policy, TurnRequest
+from governor.turn import Counter, PlannedMessage, Policy, TurnRequest
 from library.embedding.protocol import Embedder
 from library.reading.questions import question_kind
 from library.records import Hit, SearchQuery
@@ -169,7 +169,7 @@ class LibraryAsker:
                 minimum_relevance=self._minimum_relevance,
             ),
             counter=counter,
-            dialect=chat_completions,
+            dialect=chat_dialect,
         )
 
 
@@ -181,4 +181,5 @@ def block_tokens(counter: Counter, question: Message, block: str) -> int:
     """Return what the block adds to the question that it stands in front of."""
     if not block:
         return 0
-    return counter.message(question, before=block) - counter.message(question)
+    with_block = chat_dialect.written(PlannedMessage(question, before=block))
+    return counter.message(with_block) - counter.message(question)

@@ -27,7 +27,7 @@ import msgspec
 
 from gateway.bench.conversations import Conversation, Said
 from gateway.bench.remembering import RememberingEmbedder
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat.message import message_of
 from governor.message import Message
 from library.embedding.opening import given
 from library.embedding.protocol import Embedder

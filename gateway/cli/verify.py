@@ -17,7 +17,7 @@ from gateway.cli.options import (
     loaded_settings,
 )
 from gateway.cli.tables import folded
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat.message import message_of
 from library.errors import LibraryError
 from library.index_check import index_check
 from library.verify import verify as verified

@@ -28,7 +28,7 @@ from gateway.routes.answers import (
     principal_of,
     text,
 )
-from gateway.routes.chat import TOKENS_MAX
+from gateway.routes.governed import TOKENS_MAX
 from gateway.settings import OFFLINE
 from governor.state import loaded
 from library.errors import UnknownRecord
@@ -255,7 +255,7 @@ class LibraryRoutes:
         library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
         count = await library.forget_thread(thread, collection_id=collection_id)
-        self._gateway.seen.forget()
+        self._gateway.forget_seen()
         return json_response({"thread_id": thread, "event_count": count})
 
     async def forget_collection(self, request: Request) -> Response:
@@ -264,7 +264,7 @@ class LibraryRoutes:
         if not principal.is_owner and name != principal.collection:
             raise ScopeForbidden("forget another collection")
         count = await library.forget_collection(name)
-        self._gateway.seen.forget()
+        self._gateway.forget_seen()
         return json_response({"collection": name, "event_count": count})
 
     async def retry(self, request: Request) -> Response:

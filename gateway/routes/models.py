@@ -10,7 +10,7 @@ from gateway.auth import Principal
 from gateway.core import Gateway
 from gateway.errors import json_answer
 from gateway.middleware import send_answer, visit_of
-from gateway.routes.chat import upstream_headers
+from gateway.routes.governed import upstream_headers
 from gateway.routes.passthrough import PassThrough
 from gateway.routing import Routing, places
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamRequest

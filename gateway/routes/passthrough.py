@@ -13,13 +13,12 @@ from starlette.types import Receive, Scope, Send
 from gateway.auth import Principal
 from gateway.body import ClientGone, next_piece, read_body
 from gateway.core import Gateway
-from gateway.middleware import Stay, visit_of
+from gateway.middleware import PREFIX, Stay, visit_of
 from gateway.refusals import BodyTooLarge, BodyTooSlow, UnknownPath
-from gateway.routes.chat import upstream_headers, with_query
+from gateway.routes.governed import upstream_headers, with_query
 from gateway.routing import Routing
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamReply, UpstreamRequest
 
-PREFIX = "/v1"
 _RAW_PREFIX = b"/v1/"
 WHOLE_BYTES_MAX = 1_048_576
 """A body up to this size is read whole, so that a failed attempt can be made again."""

@@ -23,7 +23,9 @@ from starlette.routing import Route
 
 from gateway.offline_answer import Call, OfflineAnswer, answer_to
 from gateway.upstream.protocol import UpstreamRequest
-from gateway.wire.chat_completions import ChatRequest, MalformedRequest, decode, message_of
+from gateway.wire.chat.message import message_of
+from gateway.wire.chat.request import decode, has_usage_chunk
+from gateway.wire.protocol import ClientRequest, MalformedRequest
 from governor.counting import Counters
 from governor.errors import MalformedTranscript
 
@@ -135,7 +137,7 @@ class OfflineUpstream:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         return OfflineReply(HTTPStatus.OK, headers, [*events, b"data: [DONE]\n\n"])
 
-    def _prompt_tokens(self, request: ChatRequest) -> int:
+    def _prompt_tokens(self, request: ClientRequest) -> int:
         """Count what was really sent: `decode` takes the gateway's own blocks out."""
         counter = self._counter
         tokens = sum(counter.message(message_of(raw)) for raw in request.fields["messages"])
@@ -187,7 +189,7 @@ class OfflineUpstream:
 class _Completion:
     """One answer on its way into OpenAI's shapes."""
 
-    request: ChatRequest
+    request: ClientRequest
     body_digest: str
     answer: OfflineAnswer
     finish_reason: str
@@ -216,13 +218,13 @@ class _Completion:
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield the events of a stream, `[DONE]` not among them."""
         head = self._head("chat.completion.chunk")
-        if self.request.has_usage_chunk:
+        if has_usage_chunk(self.request):
             head["usage"] = None
         for index in range(self.choice_count):
             for delta in self._deltas():
                 yield {**head, "choices": [_chunk_choice(index, delta, None)]}
             yield {**head, "choices": [_chunk_choice(index, {}, self.finish_reason)]}
-        if self.request.has_usage_chunk:
+        if has_usage_chunk(self.request):
             yield {**head, "choices": [], "usage": self.usage}
 
     def _deltas(self) -> Iterator[dict[str, Any]]:

@@ -1,15 +1,16 @@
 """One answer while it arrives: what may be shown now, what is kept, what is recorded. Pure.
 
-Two kinds. A stream of events is shown line by line up to `[DONE]`. A whole body is collected and
-shown at once; when it outgrows the limit it is shown as it comes after all, but for its newest
-piece, so that its last byte still waits for the commit (DESIGN 1.5).
+Two kinds. A stream of events is shown line by line up to the one that ends it. A whole body is
+collected and shown at once; when it outgrows the limit it is shown as it comes after all, but for
+its newest piece, so that its last byte still waits for the commit (DESIGN 1.5).
 """
 
 from enum import Enum
 
+from gateway.wire.lenient import NOT_JSON
 from gateway.wire.overflow import STATUS as OVERFLOW_STATUS
-from gateway.wire.overflow import rewritten, rewritten_error
-from gateway.wire.reply import NOT_JSON, ChunkReader, ReadReply, read_body, truncated_reply
+from gateway.wire.overflow import may_be_overflow
+from gateway.wire.protocol import TRUNCATED, ReadReply, Wire
 from gateway.wire.sse import SseReader
 
 EVENT_BYTES_MAX = 8 * 2**20
@@ -37,12 +38,13 @@ class StreamedAnswer:
 
     is_overgrown = False
 
-    def __init__(self, *, limit_bytes: int) -> None:
+    def __init__(self, wire: Wire, *, limit_bytes: int) -> None:
         self._reader = SseReader(
             max_event_bytes=min(limit_bytes, EVENT_BYTES_MAX),
-            rewrite=rewritten_error,
+            marks=wire.marks,
+            rewrite=lambda data: wire.rewritten_error(data, True),
         )
-        self._chunks = ChunkReader(limit_bytes=limit_bytes)
+        self._chunks = wire.reader(limit_bytes)
         self._has_events = False
         self.lack = "the upstream ended its stream in the middle of the reply"
         self.ready = b""
@@ -52,7 +54,7 @@ class StreamedAnswer:
         self.ready, events = self._reader.feed(piece)
         for event in events:
             self._has_events = True
-            self._chunks.add(event.data)
+            self._chunks.add(event)
 
     def keep_no_more(self) -> None:
         """Record nothing of what is still to come; it is shown all the same."""
@@ -60,7 +62,7 @@ class StreamedAnswer:
 
     @property
     def is_terminal(self) -> bool:
-        """`[DONE]` has come."""
+        """The event that ends it has come."""
         return self._reader.is_terminal
 
     @property
@@ -80,7 +82,7 @@ class StreamedAnswer:
             return Ending.CUT
         self.ready, events = self._reader.finish()
         for event in events:
-            self._chunks.add(event.data)
+            self._chunks.add(event)
         if self._chunks.error:
             return Ending.ERROR
         if self._reader.has_done or self._chunks.read().is_complete:
@@ -109,6 +111,7 @@ class WholeAnswer:
         "_pieces",
         "_read",
         "_size_bytes",
+        "_wire",
         "body",
         "lack",
         "ready",
@@ -118,7 +121,8 @@ class WholeAnswer:
     is_terminal = False
     is_event_open = False
 
-    def __init__(self, *, status: int, limit_bytes: int) -> None:
+    def __init__(self, wire: Wire, *, status: int, limit_bytes: int) -> None:
+        self._wire = wire
         self.lack = NOT_JSON if status < REDIRECT_STATUS else REDIRECTED.format(status=status)
         self._limit_bytes = limit_bytes
         self._pieces: list[bytes] = []
@@ -154,18 +158,16 @@ class WholeAnswer:
         if self.is_overgrown or is_cut:
             return Ending.CUT if is_cut else Ending.COMPLETE
         body = b"".join(self._pieces)
-        self._read = read_body(body, limit_bytes=self._limit_bytes)
+        self._read = self._wire.read_body(body)
         is_redirect = REDIRECT_STATUS <= self.status < OVERFLOW_STATUS
         if is_redirect or (self._read.error == NOT_JSON and self.status < OVERFLOW_STATUS):
             return Ending.CUT
         if self.status < OVERFLOW_STATUS and not self._read.error:
             self.body = body
             return Ending.COMPLETE
-        changed = (
-            rewritten(self.status, body)
-            if self.status >= OVERFLOW_STATUS
-            else rewritten_error(body, is_status_right=False)
-        )
+        changed = None
+        if self.status < OVERFLOW_STATUS or may_be_overflow(self.status):
+            changed = self._wire.rewritten_error(body, self.status == OVERFLOW_STATUS)
         if changed is not None:
             self.status = OVERFLOW_STATUS
         self.body = body if changed is None else changed
@@ -178,7 +180,8 @@ class WholeAnswer:
         if self._read is not None:
             return self._read
         if self.is_overgrown:
-            return truncated_reply(self._limit_bytes)
+            mark = self._wire.reply_of(TRUNCATED.format(limit_bytes=self._limit_bytes))
+            return ReadReply((mark,), False, None, None, None)
         return ReadReply((), False, None, None, None)
 
     @property
@@ -190,7 +193,12 @@ Answer = StreamedAnswer | WholeAnswer
 
 
 def answer_of(
-    status: int, headers: list[tuple[bytes, bytes]], *, is_stream_asked: bool, limit_bytes: int
+    wire: Wire,
+    status: int,
+    headers: list[tuple[bytes, bytes]],
+    *,
+    is_stream_asked: bool,
+    limit_bytes: int,
 ) -> Answer:
     """Return the kind of answer that begins with this head.
 
@@ -202,5 +210,5 @@ def answer_of(
         is_stream_asked and b"json" not in content_type and b"html" not in content_type
     )
     if is_stream and status < REDIRECT_STATUS:
-        return StreamedAnswer(limit_bytes=limit_bytes)
-    return WholeAnswer(status=status, limit_bytes=limit_bytes)
+        return StreamedAnswer(wire, limit_bytes=limit_bytes)
+    return WholeAnswer(wire, status=status, limit_bytes=limit_bytes)

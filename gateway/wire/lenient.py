@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+NOT_JSON = "the upstream's answer is not a JSON object"
 DEEP = '"[nested too deeply]"'
 
 
@@ -40,3 +41,31 @@ def dumped(value: Any) -> str:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
         return DEEP
+
+
+def dicts(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; none where it is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def usage_of(value: Any) -> dict[str, Any] | None:
+    """Return an upstream's usage, if it is one that a report can hold."""
+    return value if isinstance(value, dict) and dumped(value) != DEEP else None
+
+
+def error_text(fields: Any) -> str | None:
+    """Return the message of an upstream's error object, in any of the usual shapes."""
+    if not isinstance(fields, dict):
+        return None
+    error = fields.get("error")
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    if not error and (fields.get("object") == "error" or "detail" in fields):
+        error = fields.get("message") or fields.get("detail")
+    if not error:
+        return None
+    return error if isinstance(error, str) else dumped(error)

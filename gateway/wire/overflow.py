@@ -1,9 +1,9 @@
-"""Recognise an upstream's "your prompt is too long", however it is worded, and say it as OpenAI
-does. Pure.
+"""Recognise an upstream's "your prompt is too long", however it is worded. Pure.
 
 Clients that compact their history do so on code `context_length_exceeded` or on the words "maximum
-context length". Servers word it in some forty ways, so the client would see a plain 400, or a 500,
-and give up or retry for ever. Any other error is relayed byte for byte.
+context length"; each wire says it as its protocol does. Servers word it in some forty ways, so the
+client would see a plain 400, or a 500, and give up or retry for ever. Any other error is relayed
+byte for byte.
 
 A limit on tokens per minute also speaks of tokens and "too large"; it must not be taken for this,
 or a client would throw away its history because it was fast.
@@ -13,11 +13,12 @@ from public reports, one or more a line in tests/unit/gateway/wire/test_overflow
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from gateway.wire.reply import error_text
+from gateway.wire.lenient import error_text
 
 CODE = "context_length_exceeded"
 PHRASE = "maximum context length"
@@ -78,16 +79,25 @@ def is_overflow(text: str) -> bool:
     return bool(_OVERFLOW.search(text)) and not _RATE.search(text)
 
 
-def rewritten(status: int, body: bytes) -> bytes | None:
-    """Return the body to send with status 400 in place of an overflow answer; None: it is none,
-    or is already said as OpenAI says it."""
-    if status < STATUS or status in _NEVER_STATUSES:
-        return None
-    return rewritten_error(body, is_status_right=status == STATUS)
+def may_be_overflow(status: int) -> bool:
+    """Tell whether an error answer of this status can say that the prompt is too long."""
+    return status >= STATUS and status not in _NEVER_STATUSES
 
 
-def rewritten_error(body: bytes, *, is_status_right: bool = True) -> bytes | None:
-    """Return OpenAI's form of an overflow error; None: it is none, or has that form."""
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """An upstream's error that says that the prompt is too long."""
+
+    message: str
+    """Its words, whatever shape they came in."""
+    error: dict[str, Any]
+    """Its error object; empty where it has none."""
+    fields: Any
+    """The whole of its JSON; None: it is none."""
+
+
+def overflow_in(body: bytes) -> Overflow | None:
+    """Return what an error's body says, if it is that the prompt is too long."""
     fields = _fields(body)
     error = fields.get("error") if isinstance(fields, dict) else None
     own = error if isinstance(error, dict) else {}
@@ -98,21 +108,14 @@ def rewritten_error(body: bytes, *, is_status_right: bool = True) -> bytes | Non
     clues = (message, own.get("code"), own.get("type"))
     if not is_overflow(" ".join(str(clue) for clue in clues if clue)):
         return None
-    if is_status_right and own.get("code") == CODE and PHRASE in message:
-        return None
-    if PHRASE not in message:
-        message = f"This request exceeds the model's {PHRASE}. The upstream says: {message}"
-    answer = {
-        **own,
-        "message": message,
-        "type": "invalid_request_error",
-        "param": own.get("param") or "messages",
-        "code": CODE,
-    }
-    try:
-        return orjson.dumps({"error": answer})
-    except orjson.JSONEncodeError:  # It is nested too deeply to be written again.
-        return None
+    return Overflow(message, own, fields)
+
+
+def said_plainly(message: str) -> str:
+    """Return the message with the words that clients look for."""
+    if PHRASE in message:
+        return message
+    return f"This request exceeds the model's {PHRASE}. The upstream says: {message}"
 
 
 def _fields(body: bytes) -> Any:

@@ -24,13 +24,13 @@ them (measured on chat messages of 0.1 to 4 kB, Python 3.11)."""
 
 
 class SeenMessages:
-    """Maps a message's JSON to what was read in it; may forget anything at any time. Thread-safe:
-    large requests are read in threads."""
+    """Maps an item's JSON to the messages in it, of one protocol; may forget anything at any time.
+    Thread-safe: large requests are read in threads."""
 
     def __init__(self, size_bytes: int = SIZE_BYTES_DEFAULT) -> None:
         self._size_bytes = size_bytes
         self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, Message] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[Message, ...]] = OrderedDict()
         """The longest unused first."""
         self._held_bytes = 0
         self.hits = 0
@@ -47,8 +47,10 @@ class SeenMessages:
             self._known.clear()
             self._held_bytes = 0
 
-    def message(self, data: bytes, read: Callable[[bytes], Message]) -> Message:
-        """Return the message in `data`, by `read` where it is not known (any more)."""
+    def messages(
+        self, data: bytes, read: Callable[[bytes], tuple[Message, ...]]
+    ) -> tuple[Message, ...]:
+        """Return the messages in `data`, by `read` where they are not known (any more)."""
         with self._lock:
             found = self._known.get(data)
             if found is not None:

@@ -6,7 +6,8 @@ and it tells which bytes may be forwarded now. Those are all but three:
 
 * a line that has not ended: no client acts on it, and an upstream that breaks off within it can
   then be followed by a readable error event;
-* the event `[DONE]` and what follows it, kept until the reply is committed (DESIGN 1.5);
+* the event that ends the stream and what follows it, kept until the reply is committed
+  (DESIGN 1.5);
 * an event that starts like an error, kept until it is complete, because an overflow error is
   rewritten (CASES B5) and half of one cannot be.
 
@@ -18,21 +19,23 @@ that the end of the body completes, space around `[DONE]`), so is this.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-_DONE = b"[DONE]"
-_ERROR_STARTS = (
-    b'{"error"',
-    b'{ "error"',
-    b'{"object":"error"',
-    b'{"object": "error"',
-    b'{"type":"error"',
-    b'{"type": "error"',
-)
-_STARTS = (_DONE, *_ERROR_STARTS)
 _BOM = b"\xef\xbb\xbf"
 _FACE_BYTES = 64
 """Data shows what it is within so many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How a protocol's streams end, and how they tell an error: by an event's name, or by how its
+    data begins."""
+
+    end_starts: tuple[bytes, ...]
+    error_starts: tuple[bytes, ...] = ()
+    end_names: frozenset[bytes] = frozenset()
+    error_names: frozenset[bytes] = frozenset()
 
 
 class SseEvent(NamedTuple):
@@ -48,7 +51,7 @@ class Fed(NamedTuple):
     ready: bytes
     """To be forwarded now."""
     events: list[SseEvent]
-    """Complete with these bytes; `[DONE]` is not among them."""
+    """Complete with these bytes; the one that ends the stream is among them if it is JSON."""
 
 
 class SseReader:
@@ -63,20 +66,29 @@ class SseReader:
         "_is_error",
         "_is_first_line",
         "_is_left_open",
+        "_is_name_kept",
         "_kept",
         "_line",
+        "_marks",
         "_max_event_bytes",
         "_name",
         "_rewrite",
+        "_starts",
         "has_done",
         "is_terminal",
         "oversized_count",
     )
 
     def __init__(
-        self, *, max_event_bytes: int, rewrite: Callable[[bytes], bytes | None] | None = None
+        self,
+        *,
+        max_event_bytes: int,
+        marks: Marks,
+        rewrite: Callable[[bytes], bytes | None] | None = None,
     ) -> None:
-        """`rewrite` may replace the data of an event that starts like an error; None keeps it."""
+        """`rewrite` may replace the data of an event that is marked as an error; None keeps it."""
+        self._marks = marks
+        self._starts = (b" ", b"\t", *marks.end_starts, *marks.error_starts)
         self._max_event_bytes = max_event_bytes
         self._rewrite = rewrite
         self._kept = bytearray()
@@ -88,13 +100,14 @@ class SseReader:
         self._data: list[bytes] = []
         self._has_data = False
         self._name = b""
-        self._is_error = False
+        self._is_error = self._is_name_kept = False
+        self._is_name_kept = False
         self._is_done_closed = False
         self._is_left_open = False
         self.has_done = False
-        """A `[DONE]` line was read: it and what follows are kept."""
+        """The event that ends the stream has begun: it and what follows are kept."""
         self.is_terminal = False
-        """The `[DONE]` event is complete."""
+        """It is complete."""
         self.oversized_count = 0
         """Events left out because they passed the bound; their bytes were forwarded."""
 
@@ -129,6 +142,7 @@ class SseReader:
         if self._line:
             self._end_line(b"", events, ready)
         if self.has_done:
+            self._end_stream(events)
             self.is_terminal = True
         else:
             self._end_event(events)
@@ -136,7 +150,7 @@ class SseReader:
         return Fed(bytes(ready), events)
 
     def take_kept(self) -> bytes:
-        """Return what was kept, `[DONE]` and all, and keep it no longer."""
+        """Return what was kept, the end of the stream and all, and keep it no longer."""
         kept = bytes(self._kept)
         self._kept.clear()
         return kept
@@ -156,21 +170,29 @@ class SseReader:
         )
 
     def _plain_events(self, chunk: bytes) -> list[SseEvent] | None:
-        """Return the events of a chunk of whole one-line events; None: it must be read by lines.
+        """Return the events of a chunk of whole events with one line of data, and perhaps a name;
+        None: it must be read by lines.
 
         Most chunks are so; this makes them cost a few microseconds.
         """
         events = []
+        marks = self._marks
         for block in chunk[:-2].split(b"\n\n"):
-            data = block[6:]
+            name, line = b"", block
+            if block.startswith(b"event: "):
+                head, _, line = block.partition(b"\n")
+                name = head[7:]
+            data = line[6:]
             if (
-                not block.startswith(b"data: ")
+                not line.startswith(b"data: ")
                 or b"\n" in data
                 or len(block) > self._max_event_bytes
-                or data.startswith((b" ", b"\t", *_STARTS))
+                or data.startswith(self._starts)
+                or name in marks.end_names
+                or name in marks.error_names
             ):
                 return None
-            events.append(SseEvent(data))
+            events.append(SseEvent(data, name))
         return events
 
     def _count(self, size_bytes: int) -> bool:
@@ -192,7 +214,7 @@ class SseReader:
             self._forward(ready)
 
     def _forward(self, ready: bytearray) -> None:
-        """Let go of what is kept, unless it is `[DONE]` or an error."""
+        """Let go of what is kept, unless it is the end of the stream or an error."""
         if not (self.has_done or self._is_error):
             ready += self._kept
             self._kept.clear()
@@ -214,19 +236,22 @@ class SseReader:
         elif not self.has_done:
             self._end_event(events)
         else:
-            self._is_done_closed = True
+            self._end_stream(events)
         self._forward(ready)
 
     def _take_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
+        marks = self._marks
         if name == b"event":
             self._name = value
+            self.has_done = self.has_done or value in marks.end_names
+            self._is_error = self._is_name_kept = value in marks.error_names
         elif name == b"data":
             start = value[:_FACE_BYTES].lstrip()
             if not self._has_data:
-                self.has_done = self.has_done or start.startswith(_DONE)
-                self._is_error = start.startswith(_ERROR_STARTS)
+                self.has_done = self.has_done or start.startswith(marks.end_starts)
+                self._is_error = self._is_error or start.startswith(marks.error_starts)
             self._has_data = True
             self._data.append(value)
 
@@ -238,10 +263,20 @@ class SseReader:
             replaced = self._rewrite(data) if self._is_error and self._rewrite else None
             if replaced is not None:
                 data = replaced
-                self._kept[:] = b"data: " + data + b"\n\n"
+                name_line = b"event: " + self._name + b"\n" if self._is_name_kept else b""
+                self._kept[:] = name_line + b"data: " + data + b"\n\n"
             events.append(SseEvent(data, self._name))
         self._event_bytes = 0
         self._data = []
         self._has_data = False
         self._name = b""
-        self._is_error = False
+        self._is_error = self._is_name_kept = False
+
+    def _end_stream(self, events: list[SseEvent]) -> None:
+        """Take the end of the event that ends the stream; a bare mark is nothing to read."""
+        is_read = self._event_bytes > self._max_event_bytes or (
+            self._data and self._data[0].lstrip().startswith(b"{")
+        )
+        if is_read and not self._is_done_closed:
+            self._end_event(events)
+        self._is_done_closed = True

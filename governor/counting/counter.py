@@ -1,6 +1,6 @@
 """The price of a whole message: its texts, its template, its images and other parts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from governor.counting.cache import CountCache
@@ -13,7 +13,6 @@ from governor.counting.prices import (
     template_tokens,
 )
 from governor.counting.sources import Asked, Source
-from governor.desk.rendering import SEPARATOR
 from governor.message import Message
 
 PRICES_MAX = 8
@@ -60,23 +59,21 @@ class MessageCounter:
         """Return the tokens of `text`."""
         return self._scaled(self._raw(text))
 
-    def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
+    def message(self, message: Message) -> int:
         """Return the tokens of a message in a prompt."""
-        if before or replaced is not None:
-            return self._priced(message, _rewritten(message, before, replaced))
         found = message.prices.get(self.identity)
         if found is None:
-            found = self._priced(message, message.counted)
+            found = self._priced(message)
             if not self.degraded:  # Else it is a bound that holds until the upstream counts again.
                 if len(message.prices) >= PRICES_MAX:
                     message.prices.clear()
                 message.prices[self.identity] = found
         return found
 
-    def _priced(self, message: Message, texts: Iterable[str]) -> int:
+    def _priced(self, message: Message) -> int:
         raw = self._raw
         tokens = template_tokens(self._template, message)
-        for text in texts:
+        for text in message.counted:
             tokens += raw(text)
         for image in message.images:
             tokens += image_tokens(self._model, image)
@@ -107,36 +104,3 @@ class MessageCounter:
 
     def _scaled(self, tokens: int) -> int:
         return tokens if self.factor == 1.0 else ceil(tokens * self.factor)
-
-
-def _rewritten(message: Message, before: str, replaced: str | None) -> list[str]:
-    """Return the texts that are read when `before` and `replaced` are written into the message.
-
-    As the wire codecs do it: a string gets the block in front of it, a list of parts a part more.
-    """
-    content = message.raw.get("content")
-    texts = list(message.counted)
-    if replaced is not None or isinstance(content, str):
-        for text in _content_texts(content):
-            if text in texts:
-                texts.remove(text)
-        words = replaced if replaced is not None else str(content)
-        if before:
-            words = f"{before}{SEPARATOR}{words}" if words else before
-        texts.append(words)
-    else:
-        texts.append(before)
-    return texts
-
-
-def _content_texts(content: object) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    if not isinstance(content, list):
-        return []
-    found = []
-    for part in content:
-        text = part.get("text", part.get("refusal")) if isinstance(part, dict) else part
-        if isinstance(text, str):
-            found.append(text)
-    return found

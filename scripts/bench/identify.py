@@ -11,8 +11,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import decode, message_of
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.message import message_of
+from gateway.wire.chat.request import decode
 from gateway.wire.seen import SeenMessages
 from governor.counting import Counters
 from governor.recording import Recorder, stored_reply
@@ -40,7 +41,7 @@ async def _identify(folder: Path, bodies: list[bytes]) -> list[float]:
     took_ms = []
     for number, data in enumerate(bodies):
         started_s = time.process_time()
-        chat = decode(data, seen.message)
+        chat = decode(data, seen.messages)
         request = TurnRequest(
             turn_id=f"turn-{number}",
             collection="default",
@@ -53,7 +54,7 @@ async def _identify(folder: Path, bodies: list[bytes]) -> list[float]:
             reply_tokens=chat.reply_tokens,
             policy=Policy(),
             counter=counter,
-            dialect=chat_completions,
+            dialect=chat_dialect,
         )
         recorded = await recorder.record(request, SwapReport(request.turn_id))
         took_ms.append((time.process_time() - started_s) * 1e3)

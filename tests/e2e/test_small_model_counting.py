@@ -8,7 +8,8 @@ import pytest
 
 from gateway.upstream.direct import DirectUpstream, open_pool
 from gateway.upstream.protocol import Patience
-from gateway.wire.chat_completions import ChatRequest, decode
+from gateway.wire.chat.request import decode
+from gateway.wire.protocol import ClientRequest
 from governor.counting import Counters, MessageCounter
 from tests.e2e.small_model import MODEL, REASON, is_installed, small_model
 from tests.unit.governor.counting.texts import TEXTS
@@ -100,12 +101,12 @@ def prompt_tokens(origin: str) -> dict[str, int]:
     return taken
 
 
-def priced(counter: MessageCounter, request: ChatRequest) -> int:
+def priced(counter: MessageCounter, request: ClientRequest) -> int:
     messages = sum(map(counter.message, request.messages))
     return counter.prompt_overhead_tokens + counter.schemas(request.schemas) + messages
 
 
-def request_of(name: str) -> ChatRequest:
+def request_of(name: str) -> ClientRequest:
     return decode(httpx.Request("POST", "http://x", json={"model": MODEL, **CHATS[name]}).content)
 
 

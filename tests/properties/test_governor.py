@@ -17,8 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import decode, encode, message_of
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.message import message_of
+from gateway.wire.chat.request import decode, encode
 from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
 from governor.desk.rendering import without_blocks
@@ -63,7 +64,7 @@ class Bench:
             reply_tokens=request.reply_tokens,
             policy=policy,
             counter=self.counters.counter_for(MODEL),
-            dialect=chat_completions,
+            dialect=chat_dialect,
         )
         return self.runner.run(self.governor.prepare(turn))
 

@@ -7,8 +7,8 @@ from typing import Any
 from gateway.relay import Relay
 from gateway.turn import Ended, Turn
 from gateway.upstream.protocol import UpstreamFailed, UpstreamReply, UpstreamRequest
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.wire import CHAT
 from governor.counting import Counters
 from governor.turn import Outcome, Policy, PreparedTurn, SwapReport, TurnRequest
 
@@ -200,12 +200,12 @@ class Stage:
                 reply_tokens=None,
                 policy=policy or Policy(),
                 counter=COUNTERS.counter_for("gpt-4o"),
-                dialect=chat_completions,
+                dialect=chat_dialect,
             ),
             upstream=upstream,
             is_stream=is_stream,
             outgoing=lambda _: UpstreamRequest("POST", "/chat/completions", {}, b"{}"),
-            message_of=message_of,
+            wire=CHAT,
             has_room_for=lambda size_bytes: size_bytes <= room_bytes,
         )
 

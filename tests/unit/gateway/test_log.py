@@ -14,7 +14,7 @@ import pytest
 from gateway import log
 from gateway.log import LineThread, end_log, log_to_standard_error, turn_log
 from gateway.telemetry import Telemetry
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat.message import message_of
 from tests.unit.gateway.peers import ended
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat.message import message_of
 from governor.identity import canonical_arguments, identity_digest
 
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x": 1, "y": 2}'}}

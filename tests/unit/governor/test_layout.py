@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import planned_raw
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.message import written
 from governor.errors import BudgetTooSmall
 from governor.layout import LEFT_OUT, Layout
 from governor.ring import Window
@@ -15,16 +15,16 @@ from tests.unit.governor.toy import WordCounter
 
 def layout_of(*raw: dict[str, Any], policy: Policy | None = None) -> Layout:
     return Layout(
-        read(parsed(*raw)),
+        read(parsed(*raw), chat_dialect),
         counter=WordCounter(),
         schemas=("a tool",),
         policy=policy or Policy(),
-        dialect=chat_completions,
+        dialect=chat_dialect,
     )
 
 
 def contents(layout: Layout, window: Window, **blocks: str) -> list[Any]:
-    return [planned_raw(one)["content"] for one in layout.compose(window, **blocks).plan]
+    return [written(one).raw["content"] for one in layout.compose(window, **blocks).plan]
 
 
 ALL = Window(0, None, 0, is_moved=False)
@@ -108,9 +108,9 @@ def test_old_reasoning_is_left_out_where_the_upstream_wants_that() -> None:
         tool("a"),
     ]
     kept = layout_of(*raw).compose(ALL).plan
-    assert [planned_raw(one) for one in kept] == raw
+    assert [written(one).raw for one in kept] == raw
     stripped = layout_of(*raw, policy=Policy(has_reasoning_of_old_turns=False)).compose(ALL).plan
-    sent = [planned_raw(one) for one in stripped]
+    sent = [written(one).raw for one in stripped]
     assert "reasoning_content" not in sent[1]
     assert sent[3] == raw[3], "inside the open tool loop everything goes back verbatim"
 

@@ -12,8 +12,9 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import decode, message_of
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.message import message_of
+from gateway.wire.chat.request import decode
 from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, TurnRequest
 from governor.counting import Counters
 from governor.turn import SwapReport
@@ -50,7 +51,7 @@ class Talk:
             reply_tokens=None,
             policy=policy,
             counter=self.counters.counter_for(MODEL),
-            dialect=chat_completions,
+            dialect=chat_dialect,
         )
         prepared = self.runner.run(self.governor.prepare(turn))
         answer = {"role": "assistant", "content": reply or f"Noted: {text}"}

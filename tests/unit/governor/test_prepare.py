@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.message import message_of
 from governor import Clock, Governor, Message, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
 from library.library import Library, LibraryOptions
@@ -53,7 +53,7 @@ async def prepared(library: Library, policy: Policy, *, focus: str | None) -> Pr
         reply_tokens=None,
         policy=policy,
         counter=counters.counter_for("gpt-4o"),
-        dialect=chat_completions,
+        dialect=chat_dialect,
         focus=focus,
     )
     return await Governor(library, clock, counters).prepare(request)

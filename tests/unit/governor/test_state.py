@@ -1,4 +1,4 @@
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat.message import message_of
 from governor.state import (
     TRACE_MESSAGES_MAX,
     DeskEntry,

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat import message as chat_dialect
+from gateway.wire.chat.message import message_of
 from governor.message import Message
-from governor.transcript import EMPTY, INTERRUPTED, read
+from governor.transcript import EMPTY, INTERRUPTED, Transcript
+from governor.transcript import read as read_in
 
 RawMessage = dict[str, Any]
 
@@ -34,6 +36,10 @@ def tool(call_id: str, text: str = "42") -> RawMessage:
 
 def parsed(*raw: RawMessage) -> list[Message]:
     return [message_of(one) for one in raw]
+
+
+def read(messages: Sequence[Message]) -> Transcript:
+    return read_in(messages, chat_dialect)
 
 
 def is_legal(messages: Sequence[Message]) -> bool:

@@ -18,9 +18,8 @@ class WordCounter:
     def count(self, text: str) -> int:
         return len(text.split())
 
-    def message(self, message: Message, *, before: str = "", replaced: str | None = None) -> int:
-        texts = message.counted if replaced is None else (replaced,)
-        return MESSAGE_OVERHEAD + self.count(" ".join((before, *texts)))
+    def message(self, message: Message) -> int:
+        return MESSAGE_OVERHEAD + self.count(" ".join(message.counted))
 
     def schemas(self, schemas: tuple[str, ...]) -> int:
         return sum(map(self.count, schemas))

@@ -4,6 +4,7 @@ import orjson
 import pytest
 
 from gateway.wire.answer import EVENT_BYTES_MAX, Ending, StreamedAnswer, WholeAnswer, answer_of
+from gateway.wire.chat.wire import CHAT
 
 LIMIT = 2 * EVENT_BYTES_MAX
 SSE = [(b"content-type", b"text/event-stream; charset=utf-8")]
@@ -39,7 +40,7 @@ DONE = b"data: [DONE]\n\n"
 def test_a_stream_ends_well_only_when_it_says_so(
     pieces: list[bytes], is_cut: bool, ending: Ending
 ) -> None:
-    answer = StreamedAnswer(limit_bytes=LIMIT)
+    answer = StreamedAnswer(CHAT, limit_bytes=LIMIT)
     for piece in pieces:
         answer.take(piece)
     assert answer.end(is_cut=is_cut) is ending
@@ -47,7 +48,7 @@ def test_a_stream_ends_well_only_when_it_says_so(
 
 def test_what_ends_a_stream_is_held_back() -> None:
     """DESIGN 1.5: the client's end waits for the commit."""
-    answer = StreamedAnswer(limit_bytes=LIMIT)
+    answer = StreamedAnswer(CHAT, limit_bytes=LIMIT)
     answer.take(chunk("a", "stop"))
     assert answer.ready == chunk("a", "stop")
     answer.take(DONE)
@@ -57,7 +58,7 @@ def test_what_ends_a_stream_is_held_back() -> None:
 
 
 def test_a_stream_with_an_event_too_large_to_keep_is_not_kept_whole() -> None:
-    answer = StreamedAnswer(limit_bytes=LIMIT)
+    answer = StreamedAnswer(CHAT, limit_bytes=LIMIT)
     for piece in (chunk("a"), chunk("x" * EVENT_BYTES_MAX), chunk("b", "stop"), DONE):
         answer.take(piece)
     assert answer.end(is_cut=False) is Ending.COMPLETE
@@ -66,7 +67,7 @@ def test_a_stream_with_an_event_too_large_to_keep_is_not_kept_whole() -> None:
 
 
 def test_a_body_that_outgrows_the_limit_is_shown_but_for_its_newest_piece() -> None:
-    answer = WholeAnswer(status=200, limit_bytes=10)
+    answer = WholeAnswer(CHAT, status=200, limit_bytes=10)
     answer.take(b"12345678")
     assert answer.ready == b""
     answer.take(b"abcd")
@@ -78,7 +79,7 @@ def test_a_body_that_outgrows_the_limit_is_shown_but_for_its_newest_piece() -> N
 
 def test_an_overflow_error_gets_its_status_and_its_words() -> None:
     """CASES B5 (litellm#28063)."""
-    answer = WholeAnswer(status=500, limit_bytes=LIMIT)
+    answer = WholeAnswer(CHAT, status=500, limit_bytes=LIMIT)
     answer.take(b'{"error": {"message": "prompt is too long: 9000 tokens"}}')
     assert answer.end(is_cut=False) is Ending.ERROR
     assert answer.status == 400
@@ -86,7 +87,7 @@ def test_an_overflow_error_gets_its_status_and_its_words() -> None:
 
 
 def test_a_body_comes_back_as_it_came() -> None:
-    answer = answer_of(200, JSON, is_stream_asked=True, limit_bytes=LIMIT)
+    answer = answer_of(CHAT, 200, JSON, is_stream_asked=True, limit_bytes=LIMIT)
     body = whole("hello")
     for at in range(0, len(body), 9):
         answer.take(body[at : at + 9])
@@ -107,14 +108,14 @@ def test_a_body_comes_back_as_it_came() -> None:
 def test_the_head_tells_what_kind_of_answer_begins(
     status: int, headers: list[tuple[bytes, bytes]], is_stream_asked: bool, kind: type
 ) -> None:
-    answer = answer_of(status, headers, is_stream_asked=is_stream_asked, limit_bytes=LIMIT)
+    answer = answer_of(CHAT, status, headers, is_stream_asked=is_stream_asked, limit_bytes=LIMIT)
     assert isinstance(answer, kind)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>moved</html>", b'{"moved": true}'])
 def test_a_redirect_is_no_answer_and_says_so(body: bytes) -> None:
     """It is not followed, since the request carries a key."""
-    answer = answer_of(307, JSON, is_stream_asked=True, limit_bytes=LIMIT)
+    answer = answer_of(CHAT, 307, JSON, is_stream_asked=True, limit_bytes=LIMIT)
     answer.take(body)
     assert answer.end(is_cut=False) is Ending.CUT
     assert "307" in answer.lack

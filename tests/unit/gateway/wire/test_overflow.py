@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from gateway.wire.overflow import CODE, PHRASE, is_overflow, rewritten
+from gateway.wire.chat.shape import rewritten_error
+from gateway.wire.overflow import CODE, PHRASE, STATUS, is_overflow, may_be_overflow
+
+
+def rewritten(status: int, body: bytes) -> bytes | None:
+    """Return what a chat client is told in place of an upstream's error."""
+    return rewritten_error(body, status == STATUS) if may_be_overflow(status) else None
+
 
 OVERFLOWS = {
     "openai": "This model's maximum context length is 4097 tokens. However, your messages "

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.chat_completions import decode, message_of
+from gateway.wire.chat.message import message_of
+from gateway.wire.chat.request import decode
 from gateway.wire.seen import SeenMessages
 from governor.errors import MalformedTranscript
 from governor.message import Message
@@ -23,14 +24,14 @@ def said(text: str) -> dict[str, str]:
 def test_what_is_remembered_never_differs_from_what_is_read(texts: list[str], size: int) -> None:
     seen = SeenMessages(size)
     for text in texts:
-        request = decode(body(said(text), said(text * 3)), seen.message)
+        request = decode(body(said(text), said(text * 3)), seen.messages)
         assert request.messages == (message_of(said(text)), message_of(said(text * 3)))
 
 
 def test_a_message_that_comes_again_is_not_read_again() -> None:
     seen = SeenMessages()
-    first = decode(body(said("one"), said("two")), seen.message)
-    again = decode(body(said("one"), said("two"), said("three")), seen.message)
+    first = decode(body(said("one"), said("two")), seen.messages)
+    again = decode(body(said("one"), said("two"), said("three")), seen.messages)
     assert all(a is b for a, b in zip(first.messages, again.messages, strict=False))
     assert (seen.hits, seen.misses) == (2, 3)
 
@@ -38,14 +39,14 @@ def test_a_message_that_comes_again_is_not_read_again() -> None:
 def test_what_is_kept_stays_within_its_limit_and_the_used_stays_longest() -> None:
     reads: list[bytes] = []
 
-    def read(data: bytes) -> Message:
+    def read(data: bytes) -> tuple[Message, ...]:
         reads.append(data)
-        return message_of(said(data.decode()))
+        return (message_of(said(data.decode())),)
 
     seen = SeenMessages(40_000)
     for number in range(200):
-        seen.message(b"used", read)
-        seen.message(b"passing %d" % number, read)
+        seen.messages(b"used", read)
+        seen.messages(b"passing %d" % number, read)
     assert reads.count(b"used") == 1
     assert seen.held_count * 900 <= 40_000
 
@@ -56,17 +57,17 @@ def test_a_transcript_that_fits_the_room_is_never_read_again() -> None:
     seen = SeenMessages()
     for turn in range(5):
         for data in [*said_before, b"new %d" % turn]:
-            seen.message(data, lambda data: message_of(said(data.decode())))
+            seen.messages(data, lambda data: (message_of(said(data.decode())),))
     assert seen.misses == 2_000 + 5
 
 
 def test_what_is_forgotten_is_read_anew() -> None:
     """DESIGN 9: deleting a thread deletes its cache entries."""
     seen = SeenMessages()
-    decode(body(said("one"), said("two")), seen.message)
+    decode(body(said("one"), said("two")), seen.messages)
     seen.forget()
     assert seen.held_count == 0
-    decode(body(said("one")), seen.message)
+    decode(body(said("one")), seen.messages)
     assert (seen.hits, seen.misses) == (0, 3)
 
 
@@ -74,5 +75,5 @@ def test_a_bad_message_is_named_by_its_place_each_time() -> None:
     seen = SeenMessages()
     for index in (1, 2):
         with pytest.raises(MalformedTranscript) as caught:
-            decode(body(*[said("ok")] * index, {"role": 5}), seen.message)
+            decode(body(*[said("ok")] * index, {"role": 5}), seen.messages)
         assert caught.value.index == index

@@ -6,6 +6,7 @@ import json
 import pytest
 from hypothesis import given, strategies
 
+from gateway.wire.chat.wire import CHAT
 from gateway.wire.sse import SseEvent, SseReader
 
 MAX_BYTES = 200
@@ -42,7 +43,7 @@ BODIES = strategies.lists(strategies.tuples(LINES, LINE_ENDS), max_size=20).map(
 
 def read(chunks: list[bytes]) -> tuple[list[SseEvent], bytes, bytes, bool]:
     """Return events, forwarded bytes, kept bytes, and whether [DONE] was read."""
-    reader = SseReader(max_event_bytes=MAX_BYTES)
+    reader = SseReader(max_event_bytes=MAX_BYTES, marks=CHAT.marks)
     events, forwarded = [], bytearray()
     for chunk in chunks:
         fed = reader.feed(chunk)
@@ -115,7 +116,7 @@ def test_done_without_its_blank_line_is_kept_and_found_at_the_end() -> None:
 
 def test_a_line_is_forwarded_when_it_ends_and_before_its_event_does() -> None:
     """CASES D1 (litellm#26102): what a client can act on is never late."""
-    reader = SseReader(max_event_bytes=MAX_BYTES)
+    reader = SseReader(max_event_bytes=MAX_BYTES, marks=CHAT.marks)
     assert reader.feed(b'data: {"id":').ready == b""
     assert reader.feed(b"1}\n: note").ready == b'data: {"id":1}\n'
     assert reader.is_event_open
@@ -124,7 +125,7 @@ def test_a_line_is_forwarded_when_it_ends_and_before_its_event_does() -> None:
 
 
 def test_a_whole_chunk_is_forwarded_as_the_same_object() -> None:
-    reader = SseReader(max_event_bytes=MAX_BYTES)
+    reader = SseReader(max_event_bytes=MAX_BYTES, marks=CHAT.marks)
     reader.feed(b": first\n\n")
     chunk = b'data: {"a": 1}\n\ndata: {"a": 2}\n\n'
     fed = reader.feed(chunk)
@@ -134,7 +135,7 @@ def test_a_whole_chunk_is_forwarded_as_the_same_object() -> None:
 
 @pytest.mark.parametrize("size", [195, 400])
 def test_an_event_over_the_bound_is_forwarded_and_left_out(size: int) -> None:
-    reader = SseReader(max_event_bytes=MAX_BYTES)
+    reader = SseReader(max_event_bytes=MAX_BYTES, marks=CHAT.marks)
     body = b"data: " + b"x" * size + b"\n\ndata: after\n\n"
     fed = [reader.feed(body[index : index + 7]) for index in range(0, len(body), 7)]
     assert b"".join(one.ready for one in fed) == body
@@ -144,7 +145,9 @@ def test_an_event_over_the_bound_is_forwarded_and_left_out(size: int) -> None:
 
 def test_an_error_event_may_be_rewritten_whole_and_only_then_goes_out() -> None:
     """CASES B5 (litellm#28063)."""
-    reader = SseReader(max_event_bytes=MAX_BYTES, rewrite=lambda data: b'{"error":"ours"}')
+    reader = SseReader(
+        max_event_bytes=MAX_BYTES, marks=CHAT.marks, rewrite=lambda data: b'{"error":"ours"}'
+    )
     body = b'event: error\ndata: {"error": {"message": "theirs"}}\n\ndata: [DONE]\n\n'
     forwarded = b"".join(reader.feed(bytes([one])).ready for one in body)
     assert forwarded == b'event: error\ndata: {"error":"ours"}\n\n'

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from governor.counting import Counters, MessageCounter
 from governor.counting.counter import PRICES_MAX
-from governor.desk.rendering import SEPARATOR
 from governor.message import Image, Message, Opaque, Role
 from tests.unit.governor.counting.texts import count_of
 
@@ -48,30 +47,6 @@ def test_messages_cost_what_the_cookbook_says(spoken: list[tuple[Role, str, bool
     ]
     counted = OPENAI.prompt_overhead_tokens + sum(map(OPENAI.message, messages))
     assert counted == cookbook_tokens(messages)
-
-
-@pytest.mark.parametrize("counter", [OPENAI, BOUND], ids=lambda one: one.identity)
-@given(before=st.text(min_size=1), content=st.text(), replaced=st.none() | st.text())
-def test_a_block_in_front_is_counted_as_the_text_that_goes_out(
-    counter: MessageCounter, before: str, content: str, replaced: str | None
-) -> None:
-    words = content if replaced is None else replaced
-    joined = f"{before}{SEPARATOR}{words}" if words else before
-    asked = counter.message(said("user", content), before=before, replaced=replaced)
-    assert asked == counter.message(said("user", joined))
-
-
-def test_a_block_in_front_of_parts_is_a_part_more() -> None:
-    parts = [{"type": "text", "text": "look"}, {"type": "text", "text": "here"}]
-    message = Message(
-        "user", {"role": "user", "content": parts}, "look here", ("look", "here"), b""
-    )
-    assert OPENAI.message(message, before="block") == OPENAI.message(message) + o200k("block")
-
-
-def test_a_replaced_text_is_not_paid_for() -> None:
-    message = said("tool", "long " * 1_000, tool_call_id="call_1")
-    assert BOUND.message(message, replaced="short") < BOUND.message(said("tool", "short")) + 20
 
 
 def test_images_files_and_unknown_parts_count_whatever_they_hold() -> None:

@@ -1,4 +1,5 @@
-"""`POST /v1/chat/completions`: a request becomes a turn, and the relay carries it out."""
+"""`POST /v1/chat/completions` and its like, one for each wire: a request becomes a turn, and the
+relay carries it out."""
 
 import asyncio
 import secrets
@@ -17,12 +18,10 @@ from gateway.routing import Routing, Target
 from gateway.settings import Settings
 from gateway.turn import Turn
 from gateway.upstream.protocol import Upstream, UpstreamRequest
-from gateway.wire import chat_completions
-from gateway.wire.chat_completions import ChatRequest, decode, encode, message_of
 from gateway.wire.headers import request_headers
+from gateway.wire.protocol import ClientRequest, Wire
 from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
 
-PATH = "/chat/completions"
 BUDGET = "x-library-budget-tokens"
 DESK = "x-library-desk-tokens"
 RECALL = "x-library-recall"
@@ -37,11 +36,13 @@ OFF_LOOP_BYTES = 256 * 1024
 TURN_ID_BYTES = 12
 
 
-class ChatCompletions:
-    """The ASGI app of the route."""
+class Governed:
+    """The ASGI app of one wire's path."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, wire: Wire) -> None:
         self._gateway = gateway
+        self._wire = wire
+        self._seen = gateway.seen[wire.name].messages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _, routing, relay = self._gateway.opened()
@@ -62,20 +63,20 @@ class ChatCompletions:
             request=self._turn_request(request, target, visit.principal, headers),
             upstream=target.upstream,
             is_stream=request.is_stream,
-            outgoing=_Outgoing(request, body, target, routing, visit.principal, scope),
-            message_of=message_of,
+            outgoing=_Outgoing(self._wire, request, body, target, routing, visit.principal, scope),
+            wire=self._wire,
             has_room_for=visit.stay.has_room_for,
         )
         await relay.run(turn, receive, send)
 
-    async def _decoded(self, body: bytes) -> ChatRequest:
+    async def _decoded(self, body: bytes) -> ClientRequest:
         if len(body) <= OFF_LOOP_BYTES:
-            return decode(body, self._gateway.seen.message)
-        return await asyncio.to_thread(decode, body, self._gateway.seen.message)
+            return self._wire.decode(body, self._seen)
+        return await asyncio.to_thread(self._wire.decode, body, self._seen)
 
     def _turn_request(
         self,
-        request: ChatRequest,
+        request: ClientRequest,
         target: Target,
         principal: Principal,
         headers: Mapping[str, str],
@@ -98,7 +99,7 @@ class ChatCompletions:
                 upstream=target.upstream.name,
                 upstream_count=target.upstream.count_tokens,
             ),
-            dialect=chat_completions,
+            dialect=self._wire.dialect,
             event_id=_event_id(headers),
             is_recorded=not _is_asked(headers, RECORD, "off", otherwise="on"),
         )
@@ -107,17 +108,19 @@ class ChatCompletions:
 class _Outgoing:
     """Makes the upstream's request once it is decided what to send."""
 
-    __slots__ = ("_body", "_principal", "_request", "_routing", "_scope", "_target")
+    __slots__ = ("_body", "_principal", "_request", "_routing", "_scope", "_target", "_wire")
 
     def __init__(
         self,
-        request: ChatRequest,
+        wire: Wire,
+        request: ClientRequest,
         body: bytes,
         target: Target,
         routing: Routing,
         principal: Principal,
         scope: Scope,
     ) -> None:
+        self._wire = wire
         self._request = request
         self._body = body
         self._target = target
@@ -128,7 +131,7 @@ class _Outgoing:
     def __call__(self, prepared: PreparedTurn) -> UpstreamRequest:
         return UpstreamRequest(
             method="POST",
-            path=with_query(PATH, self._scope),
+            path=with_query(self._wire.path, self._scope),
             headers=upstream_headers(
                 self._scope, self._routing, self._target.upstream, self._principal, is_decoded=True
             ),
@@ -139,8 +142,10 @@ class _Outgoing:
         """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
         request, name = self._request, self._target.model.name
         if name != request.model:
-            return encode(request, prepared.plan, model=name)
-        return self._body if prepared.plan is None else encode(request, prepared.plan)
+            return self._wire.encode(request, prepared.plan, name)
+        if prepared.plan is None:
+            return self._body
+        return self._wire.encode(request, prepared.plan, None)
 
 
 def upstream_headers(

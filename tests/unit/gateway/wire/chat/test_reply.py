@@ -5,7 +5,10 @@ from typing import Any
 
 from hypothesis import given, strategies
 
-from gateway.wire.reply import CHOICES_MAX, ChunkReader, ReadReply, error_text, read_body
+from gateway.wire.chat.reply import CHOICES_MAX, ChunkReader, read_body
+from gateway.wire.lenient import error_text
+from gateway.wire.protocol import ReadReply
+from gateway.wire.sse import SseEvent
 
 LIMIT = 1_000_000
 KEYS = (
@@ -23,9 +26,10 @@ ANY_JSON = strategies.recursive(
 
 
 def stream(*chunks: dict[str, Any] | bytes, limit_bytes: int = LIMIT) -> ReadReply:
-    reader = ChunkReader(limit_bytes=limit_bytes)
+    reader = ChunkReader(limit_bytes)
     for chunk in chunks:
-        reader.add(chunk if isinstance(chunk, bytes) else json.dumps(chunk).encode())
+        data = chunk if isinstance(chunk, bytes) else json.dumps(chunk).encode()
+        reader.add(SseEvent(data))
     return reader.read()
 
 
@@ -141,10 +145,10 @@ def test_what_cannot_be_read_is_passed_over() -> None:
 @given(ANY_JSON)
 def test_no_json_makes_it_raise(value: Any) -> None:
     body = json.dumps(value).encode()
-    read_body(body, limit_bytes=LIMIT)
+    read_body(body)
     reader = ChunkReader(limit_bytes=LIMIT)
-    reader.add(body)
-    reader.add(body)
+    reader.add(SseEvent(body))
+    reader.add(SseEvent(body))
     reader.read()
 
 
@@ -176,7 +180,7 @@ def test_a_whole_body_gives_its_messages_as_they_are() -> None:
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"total_tokens": 4},
     }
-    reply = read_body(json.dumps(body).encode(), limit_bytes=LIMIT)
+    reply = read_body(json.dumps(body).encode())
     assert reply == ReadReply((message,), True, {"total_tokens": 4}, "stop", None)
 
 
@@ -198,7 +202,7 @@ def test_the_halves_of_a_pair_in_two_chunks_and_cut_utf_8_are_recorded() -> None
     assert [one["content"] for one in read.messages] == ["a \U0001f389, cut \ufffd, single \ufffd."]
 
     body = b'{"choices":[{"message":{"role":"assistant","content":"a\\ud83cb \xff"}}]}'
-    assert read_body(body, limit_bytes=LIMIT).messages[0]["content"] == "a\ufffdb \ufffd"
+    assert read_body(body).messages[0]["content"] == "a\ufffdb \ufffd"
 
 
 def test_what_is_nested_too_deeply_to_be_written_raises_nothing() -> None:

@@ -13,7 +13,7 @@ import pytest
 from gateway.auth import LOCAL, Principal
 from gateway.middleware import INFLIGHT_BODIES
 from gateway.refusals import BadParameter, ScopeForbidden
-from gateway.routes.chat import policy
+from gateway.routes.governed import policy
 from gateway.routing import Target
 from gateway.settings import ModelSettings, Settings, UpstreamSettings
 from governor.budget import settled

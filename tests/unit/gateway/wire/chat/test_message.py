@@ -5,14 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.chat_completions import (
-    MESSAGES_MAX,
-    MalformedRequest,
-    decode,
-    encode,
-    message_of,
-    planned_raw,
-)
+from gateway.wire.chat.message import message_of, written
+from gateway.wire.chat.request import decode, encode
+from gateway.wire.protocol import MalformedRequest
+from gateway.wire.reading import ITEMS_MAX
 from governor.desk.rendering import DESK_TAG, Record, rendered_block
 from governor.errors import MalformedTranscript
 from governor.turn import PlannedMessage
@@ -127,9 +123,9 @@ def test_custom_tool_calls_are_read() -> None:
 
 def test_a_block_goes_in_front_of_the_words_and_leaves_them_verbatim() -> None:
     plain = message_of({"role": "user", "content": "  What? "})
-    assert planned_raw(PlannedMessage(plain, before="B"))["content"] == "B\n\n  What? "
+    assert written(PlannedMessage(plain, before="B")).raw["content"] == "B\n\n  What? "
     parts = message_of({"role": "user", "content": [{"type": "text", "text": "What?"}]})
-    assert planned_raw(PlannedMessage(parts, before="B"))["content"] == [
+    assert written(PlannedMessage(parts, before="B")).raw["content"] == [
         {"type": "text", "text": "B"},
         {"type": "text", "text": "What?"},
     ]
@@ -159,7 +155,7 @@ def test_a_block_that_comes_back_goes_out_as_it_came_and_is_paid_for() -> None:
     """CASES A10: a gateway behind a gateway keeps the other's desk (DESIGN 1.2)."""
     request = decode(body({"role": "user", "content": f"{DESK}\n\nWhat?"}))
     [message] = request.messages
-    assert planned_raw(PlannedMessage(message))["content"] == f"{DESK}\n\nWhat?"
+    assert written(PlannedMessage(message)).raw["content"] == f"{DESK}\n\nWhat?"
     assert message.counted == (f"{DESK}\n\nWhat?",)
 
 
@@ -297,8 +293,26 @@ def test_more_messages_than_can_be_stored_in_good_time_are_refused() -> None:
     """DESIGN 1.13: two million of the shortest fit the limit of a body."""
     data = body({"role": "user", "content": "a"})
     one = data[data.index(b"[") + 1 : data.index(b"]")]
-    too_many = data.replace(one, b",".join([one] * (MESSAGES_MAX + 1)))
+    too_many = data.replace(one, b",".join([one] * (ITEMS_MAX + 1)))
     with pytest.raises(MalformedRequest) as caught:
         decode(too_many)
     assert caught.value.param == "messages"
-    assert str(MESSAGES_MAX) in str(caught.value)
+    assert str(ITEMS_MAX) in str(caught.value)
+
+
+@given(before=st.text(min_size=1), content=st.text(), replaced=st.none() | st.text())
+def test_a_block_in_front_is_counted_as_the_text_that_goes_out(
+    before: str, content: str, replaced: str | None
+) -> None:
+    raw = {"role": "tool", "tool_call_id": "call_1", "content": content}
+    sent = written(PlannedMessage(message_of(raw), before=before, replaced=replaced))
+    assert sent.counted == message_of(sent.raw).counted
+    assert sent.raw["content"].endswith(content if replaced is None else replaced)
+
+
+def test_what_is_written_into_a_message_changes_its_price_and_not_its_identity() -> None:
+    message = message_of({"role": "tool", "tool_call_id": "call_1", "content": "long " * 1_000})
+    sent = written(PlannedMessage(message, before="B", replaced="short"))
+    assert sent.counted == ("B\n\nshort", "call_1")
+    assert (sent.digest, sent.text) == (message.digest, message.text)
+    assert written(PlannedMessage(message)) is message

@@ -9,67 +9,49 @@ passed over, and the bytes went to the client as they were in any case.
 Source: OpenAI API reference, "The chat completion chunk object".
 """
 
-from dataclasses import dataclass
 from typing import Any
 
-from gateway.wire.lenient import DEEP, dumped, loaded, mended
+from gateway.wire.lenient import (
+    NOT_JSON,
+    dicts,
+    dumped,
+    error_text,
+    loaded,
+    mended,
+    text_or_none,
+    usage_of,
+)
+from gateway.wire.protocol import TRUNCATED, ReadReply
+from gateway.wire.sse import SseEvent
 
 CHOICES_MAX = 128
 """The largest `n` that OpenAI takes; each choice that an upstream begins costs a kilobyte."""
-NOT_JSON = "the upstream's answer is not a JSON object"
-TRUNCATED = "[The rest of this reply was not stored: it is longer than {limit_bytes} bytes.]"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadReply:
-    """An answer, whole or as far as it came."""
-
-    messages: tuple[dict[str, Any], ...]
-    """One a choice, in order of index; empty when nothing came."""
-    is_complete: bool
-    """Every choice that began has its finish reason."""
-    usage: dict[str, Any] | None
-    finish_reason: str | None
-    """Of the first choice."""
-    error: str | None
-    """The upstream's own, where it answered with one in place of a reply."""
+def reply_of(text: str) -> dict[str, Any]:
+    """Return a reply that says only this."""
+    return {"role": "assistant", "content": text}
 
 
-def read_body(body: bytes, *, limit_bytes: int) -> ReadReply:
+def read_body(body: bytes) -> ReadReply:
     """Read a whole chat completion."""
-    if len(body) > limit_bytes:
-        return truncated_reply(limit_bytes)
     fields, is_rough = loaded(body)
     fields = mended(fields) if is_rough else fields
     if not isinstance(fields, dict):
         return ReadReply((), False, None, None, NOT_JSON)
     messages: list[dict[str, Any]] = []
     reasons: list[str | None] = []
-    for choice in _dicts(fields.get("choices")):
+    for choice in dicts(fields.get("choices")):
         if isinstance(choice.get("message"), dict):
             messages.append(choice["message"])
-            reasons.append(_text_or_none(choice.get("finish_reason")))
+            reasons.append(text_or_none(choice.get("finish_reason")))
     return ReadReply(
         messages=tuple(messages),
         is_complete=True,
-        usage=_usage(fields.get("usage")),
+        usage=usage_of(fields.get("usage")),
         finish_reason=reasons[0] if reasons else None,
         error=error_text(fields) if not messages else None,
     )
-
-
-def error_text(fields: Any) -> str | None:
-    """Return the message of an upstream's error object, in any of the usual shapes."""
-    if not isinstance(fields, dict):
-        return None
-    error = fields.get("error")
-    if isinstance(error, dict):
-        error = error.get("message") or error
-    if not error and (fields.get("object") == "error" or "detail" in fields):
-        error = fields.get("message") or fields.get("detail")
-    if not error:
-        return None
-    return error if isinstance(error, str) else dumped(error)
 
 
 class ChunkReader:
@@ -77,7 +59,7 @@ class ChunkReader:
 
     __slots__ = ("_bytes", "_choices", "_is_rough", "_limit_bytes", "error", "usage")
 
-    def __init__(self, *, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int) -> None:
         self._choices: dict[int, _Choice] = {}
         self._limit_bytes = limit_bytes
         self._bytes = 0
@@ -93,14 +75,14 @@ class ChunkReader:
         """Keep nothing of what is still to come."""
         self._limit_bytes = min(self._limit_bytes, self._bytes)
 
-    def add(self, data: bytes) -> None:
-        """Take the data of one event."""
-        chunk, is_rough = loaded(data)
+    def add(self, event: SseEvent) -> None:
+        """Take one event."""
+        chunk, is_rough = loaded(event.data)
         self._is_rough = self._is_rough or is_rough
         if not isinstance(chunk, dict):
             return
-        self._bytes += len(data)
-        for choice in _dicts(chunk.get("choices")):
+        self._bytes += len(event.data)
+        for choice in dicts(chunk.get("choices")):
             index = choice.get("index", 0)
             if not isinstance(index, int):
                 continue
@@ -125,7 +107,7 @@ class ChunkReader:
         choices = [self._choices[index] for index in sorted(self._choices)]
         messages = [choice.message() for choice in choices if choice.is_message]
         if self._is_rough:
-            messages = _dicts(mended(messages))
+            messages = dicts(mended(messages))
         if self.is_truncated:
             mark = TRUNCATED.format(limit_bytes=self._limit_bytes)
             for message in messages:
@@ -134,7 +116,7 @@ class ChunkReader:
         return ReadReply(
             messages=tuple(messages),
             is_complete=bool(choices) and all(choice.finish_reason for choice in choices),
-            usage=_usage(self.usage),
+            usage=usage_of(self.usage),
             finish_reason=choices[0].finish_reason if choices else None,
             error=self.error,
         )
@@ -178,7 +160,7 @@ class _Choice:
             if key == "role":
                 self._role = str(value)
             elif key == "tool_calls":
-                for position, fragment in enumerate(_dicts(value)):
+                for position, fragment in enumerate(dicts(value)):
                     self._add_call(position, fragment)
             elif key == "function_call" and isinstance(value, dict):
                 self._legacy_call = self._legacy_call or _Call()
@@ -275,22 +257,3 @@ def _merged(old: Any, new: Any) -> Any:
     if isinstance(old, str) and isinstance(new, str) and old != new:
         return old + new
     return new
-
-
-def truncated_reply(limit_bytes: int) -> ReadReply:
-    """Return what is recorded of a whole body that is too long to be kept."""
-    mark = {"role": "assistant", "content": TRUNCATED.format(limit_bytes=limit_bytes)}
-    return ReadReply((mark,), False, None, None, None)
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _usage(value: Any) -> dict[str, Any] | None:
-    """Return an upstream's usage, if it is one that a report can hold."""
-    return value if isinstance(value, dict) and dumped(value) != DEEP else None
-
-
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -1,0 +1,100 @@
+"""A chat completions request, and the body that goes out in its place. Pure.
+
+Decoding keeps the client's own JSON values; encoding puts them back in the client's order of keys.
+Nothing that we do not understand is dropped.
+
+Source: OpenAI API reference, "Create chat completion".
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from gateway.wire.chat.message import checked_message, written
+from gateway.wire.protocol import ClientRequest, MalformedRequest, Seen
+from gateway.wire.reading import (
+    ITEMS_MAX,
+    loaded_item,
+    positive,
+    read_fields,
+    read_items,
+    schema_text,
+)
+from governor.message import Message
+from governor.turn import PlannedMessage
+
+
+def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
+    """Return the request in `body`; `seen` knows messages of earlier requests.
+
+    Raises:
+        MalformedRequest: not a JSON object, or a field of the wrong type.
+        MalformedTranscript: a message that is none.
+
+    """
+    parts = read_fields(body, items="messages", what="chat completions")
+    fields = parts.fields
+    if not 0 < len(parts.items) <= ITEMS_MAX:
+        raise MalformedRequest(f"'messages' must have 1 to {ITEMS_MAX}", param="messages")
+    model = fields.get("model")
+    if not isinstance(model, str):
+        raise MalformedRequest("'model' must be a string", param="model")
+    messages = tuple([one for (one,) in read_items(parts.items, _messages_in, seen)])
+    fields["messages"] = [message.raw for message in messages]
+    return ClientRequest(
+        fields=fields,
+        written=parts.written,
+        messages=messages,
+        schemas=_schemas(fields),
+        model=model,
+        is_stream=fields.get("stream") is True,
+        reply_tokens=_reply_tokens(fields),
+    )
+
+
+def _messages_in(data: bytes) -> tuple[Message, ...]:
+    return (checked_message(loaded_item(data)),)
+
+
+def has_usage_chunk(request: ClientRequest) -> bool:
+    """Tell whether the client asked for `stream_options.include_usage`."""
+    options = request.fields.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def encode(
+    request: ClientRequest,
+    plan: Sequence[PlannedMessage] | None,
+    model: str | None = None,
+) -> bytes:
+    """Return the body with the planned messages in place of the client's, if there is a plan, and
+    with another model's name, if one is given; all else as the client wrote it."""
+    fields: dict[str, Any] = {
+        name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
+    }
+    if plan is not None:
+        fields["messages"] = [written(one).raw for one in plan]
+    if model is not None:
+        fields["model"] = model
+    return orjson.dumps(fields)
+
+
+def _schemas(fields: dict[str, Any]) -> tuple[str, ...]:
+    """Return what the model reads beside the messages: each tool, and the other schemas."""
+    found: list[str] = []
+    for key in ("tools", "functions"):
+        tools = fields.get(key)
+        if isinstance(tools, list):
+            found.extend(schema_text(key, tool) for tool in tools)
+    found.extend(
+        schema_text(key, fields[key])
+        for key in ("tool_choice", "function_call", "response_format")
+        if isinstance(fields.get(key), dict)
+    )
+    return tuple(found)
+
+
+def _reply_tokens(fields: dict[str, Any]) -> int | None:
+    named = (positive(fields.get(key)) for key in ("max_completion_tokens", "max_tokens"))
+    return next((tokens for tokens in named if tokens is not None), None)

@@ -1,0 +1,161 @@
+"""What a client protocol is to the rest of the gateway. Pure.
+
+A *wire* is one protocol that clients speak: chat completions, Responses, Messages. It is a package
+beside this file that makes one `Wire`, and nothing outside these packages knows a protocol by
+name. Everything in a wire is pure: the route, the relay and the upstream drivers do the waiting.
+
+A request is decoded into messages as the governor sees them (`governor.message.Message`), each
+with the client's own JSON in `raw`, and encoded again with the planned ones in their place. A
+reply is read twice: as bytes that go on untouched, and as messages *as the client would send them
+back in its next request*, so that the record and the echo are one message.
+
+Rejected: one neutral form of a message to which every protocol is translated. What is not
+translated cannot be lost, and a client that speaks its upstream's own protocol needs none of it;
+translation is for those that do not (gateway/wire/crossing).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from gateway.wire.sse import Marks, SseEvent
+from governor.message import Message
+from governor.turn import Dialect, PlannedMessage
+
+Seen = Callable[[bytes, Callable[[bytes], tuple[Message, ...]]], tuple[Message, ...]]
+"""Returns the messages in one item's JSON, by the function given where they are not known."""
+
+
+TRUNCATED = "[The rest of this reply was not stored: it is longer than {limit_bytes} bytes.]"
+
+
+class MalformedRequest(Exception):
+    """The body is not a request of its protocol; `param` names the field."""
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A decoded request."""
+
+    fields: dict[str, Any]
+    """The client's whole JSON object, its messages as they were sent."""
+    written: dict[str, bytes | msgspec.Raw]
+    """The same fields as the client wrote them. Read and written again, a number of many digits
+    would be another one, and what is nested deeply could not be written at all."""
+    messages: tuple[Message, ...]
+    """The transcript in the client's order, system text in front. One item of the client's may be
+    several messages: each result of a tool is one of its own."""
+    schemas: tuple[str, ...]
+    """What the model reads beside the messages - tools, a forced tool, the form of the answer - as
+    compact JSON."""
+    model: str
+    is_stream: bool
+    reply_tokens: int | None
+    """The client's own maximum for the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """An answer, whole or as far as it came."""
+
+    messages: tuple[dict[str, Any], ...]
+    """One a choice, in order of index, as `Dialect.message_of` reads them; empty when nothing
+    came."""
+    is_complete: bool
+    """Every choice that began has its finish reason."""
+    usage: dict[str, Any] | None
+    """The upstream's own numbers; `prompt_tokens` and `completion_tokens` among them, whatever the
+    protocol calls them (what a cache held is part of the prompt)."""
+    finish_reason: str | None
+    """Of the first choice, in the protocol's own word."""
+    error: str | None
+    """The upstream's own, where it answered with one in place of a reply."""
+
+
+class ReplyReader(Protocol):
+    """Puts the events of one stream together; keeps at most so many bytes of them.
+
+    Nothing here raises for what an upstream wrote (CASES D5): an event that cannot be read is
+    passed over, and its bytes went to the client as they were in any case.
+    """
+
+    @property
+    def error(self) -> str | None:
+        """The upstream's own error, where the stream told one."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """Not all of it is kept for the record."""
+
+    def add(self, event: SseEvent) -> None:
+        """Take one event; the one that ends the stream is among them where it has data to read."""
+
+    def keep_no_more(self) -> None:
+        """Keep nothing of what is still to come."""
+
+    def read(self) -> ReadReply:
+        """Return what has come so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error of ours before it has a protocol's shape (gateway/errors.py makes it)."""
+
+    status: int
+    message: str
+    type: str
+    """OpenAI's: `invalid_request_error`, `server_error`, `overloaded_error`, `upstream_error`."""
+    code: str
+    """Which error it is, for programs: `context_length_exceeded`, `invalid_messages`, ..."""
+    param: str | None = None
+    """The field or header that is wrong."""
+    needed_tokens: int | None = None
+    budget_tokens: int | None = None
+    """Both set where the prompt does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One client protocol."""
+
+    name: str
+    """`chat`, `responses` or `messages`."""
+    path: str
+    """Where requests are posted, below /v1: `/chat/completions`. What lies below it (`/{id}`) is
+    the protocol's too: refusals there have its shape."""
+    items: str
+    """The field that holds the transcript, as an error names it: `messages`."""
+    dialect: Dialect
+
+    decode: Callable[[bytes, Seen | None], ClientRequest]
+    """Reads a request's body; `seen` knows messages of earlier requests. Raises MalformedRequest,
+    or MalformedTranscript with the index of the item."""
+    encode: Callable[[ClientRequest, Sequence[PlannedMessage] | None, str | None], bytes]
+    """Returns the body with the planned messages in place of the client's, if there is a plan, and
+    with another model's name, if one is given; all else as the client wrote it."""
+
+    reader: Callable[[int], ReplyReader]
+    """Makes the reader of one stream; the argument is `limit_bytes`."""
+    read_body: Callable[[bytes], ReadReply]
+    """Reads a whole answer, success or error."""
+    reply_of: Callable[[str], dict[str, Any]]
+    """Makes a reply that says only this, as `ReadReply.messages` has them: stands in the record
+    for one that was too long to keep."""
+    marks: Marks
+    """How its streams end, and tell errors. The event that ends one is held back until the reply
+    is committed (DESIGN 1.5)."""
+
+    rewritten_error: Callable[[bytes, bool], bytes | None]
+    """Returns the protocol's own form of an upstream's overflow error (CASES B5;
+    gateway/wire/overflow.py knows one by its words); None: it is none, or has that form. The
+    second argument tells whether its status is the right one, 400."""
+    error_body: Callable[[Refusal], Mapping[str, Any]]
+    """Returns the JSON of a refusal."""
+    error_event: Callable[[Refusal], bytes]
+    """Returns what a stream says when it breaks, blank line and all."""

@@ -1,0 +1,15 @@
+"""The client protocols that the gateway speaks, and which one a path belongs to. Pure."""
+
+from gateway.wire.chat.wire import CHAT
+from gateway.wire.protocol import Wire
+
+WIRES: tuple[Wire, ...] = (CHAT,)
+
+
+def wire_of(path: str) -> Wire:
+    """Return the protocol that speaks at a path below /v1, or below whose path it is; chat
+    completions for any other, since the clients in front of us read its errors."""
+    for wire in WIRES:
+        if path == wire.path or path.startswith(f"{wire.path}/"):
+            return wire
+    return CHAT
