@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.chat_completions import message_of
+from gateway.wire.chat.message import message_of
 from governor.state import message_key
 from governor.surroundings import (
     TAGS,
