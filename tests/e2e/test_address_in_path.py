@@ -1,5 +1,7 @@
 """`/to/https://host/v1/...`, for clients where nothing but a URL can be set."""
 
+from typing import Any
+
 import openai
 import pytest
 
@@ -14,16 +16,12 @@ def test_a_client_that_can_set_nothing_but_a_url_is_governed_on_its_way_there(
 ) -> None:
     gateway = start_gateway(url="offline", to_hosts=f"127.0.0.1:{upstream.port}")
     url = f"{gateway.origin}/to/{upstream.url}"
-    talk = [user(f"{topic} the locker is 5582"), *small_talk(topic, turns=60)[1:]]
+    talk: list[Any] = [user(f"{topic} the locker is 5582"), *small_talk(topic, turns=60)[1:]]
     with openai.OpenAI(base_url=url, api_key="sk-mine", max_retries=0) as sdk:
-        sdk.chat.completions.create(model=MODEL, messages=talk)  # type: ignore[arg-type]
+        sdk.chat.completions.create(model=MODEL, messages=talk)
         gateway.wait_indexed()
         talk.append(user("What number has the locker?"))
-        with sdk.chat.completions.create(
-            model=MODEL,
-            messages=talk,  # type: ignore[arg-type]
-            stream=True,
-        ) as chunks:
+        with sdk.chat.completions.create(model=MODEL, messages=talk, stream=True) as chunks:
             answer = "".join(one.choices[0].delta.content or "" for one in chunks)
         assert answer.endswith("What number has the locker?")
         assert "5582" in texts(upstream.last.messages)
@@ -65,7 +63,8 @@ def test_no_pattern_lets_a_private_address_in_however_it_is_written(
     client = Client(f"{gateway.origin}/to/http://{host}:{upstream.port}/v1")
     reply = client.chat([user("hi")])
     assert reply.status == 403
-    assert "not on the public Internet" in reply.json["error"]["message"]
+    message = reply.json["error"]["message"]
+    assert "not on the public Internet" in message or "in an unusual way" in message
     assert client.http.get("/models").status_code == 403
     assert upstream.requests == []
 
