@@ -15,6 +15,7 @@ import click
 NAME = "library-of-context"
 COMMANDS = {
     "serve": ("serve", "Start the gateway."),
+    "run": ("cli.running.run", "Run a program with the gateway in front of its model."),
     "demo": ("demo", "Show, on this machine alone, what the gateway does."),
     "doctor": (
         "cli.checking.doctor",
