@@ -23,6 +23,7 @@ from gateway.routes.governed import Governed
 from gateway.routes.health import HealthRoutes
 from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
+from gateway.routes.moving import MovingRoutes
 from gateway.routes.passthrough import PassThrough
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
@@ -54,7 +55,11 @@ def build_app(
         async with opened(gateway, base_url=base_url):
             yield
 
-    routes = [*HealthRoutes(gateway).routes(), *LibraryRoutes(gateway).routes()]
+    routes = [
+        *HealthRoutes(gateway).routes(),
+        *LibraryRoutes(gateway).routes(),
+        *MovingRoutes(gateway).routes(),
+    ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False
     app.middleware_stack = Door(

@@ -56,6 +56,13 @@ class Backlog:
         for seq, position in places[-recorded.new_count :]:
             self._note(seq, Waiting(recorded.collection_id, recorded.thread_no, position))
 
+    def add_places(
+        self, collection_id: int, thread_no: int, places: Iterable[tuple[int, int]]
+    ) -> None:
+        """Note new events of a thread, (seq, position) of each, that came from elsewhere."""
+        for seq, position in places:
+            self._note(seq, Waiting(collection_id, thread_no, position))
+
     def add_events(self, events: Iterable[Event]) -> None:
         """Note new events that came by another way, a turn's replies."""
         for event in events:

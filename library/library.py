@@ -28,6 +28,7 @@ from library.embedding.names import NONE
 from library.embedding.opening import EmbedderOptions
 from library.indexer import Indexer
 from library.lexical import LexicalUnavailable
+from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
 from library.records import (
     Event,
     IncomingTurn,
@@ -249,6 +250,26 @@ class Library:
             self._search.paths.forget(events[0].thread_no)
             self._backlog.add_events(events)
             self._indexer.wake(len(events))
+
+    async def graft(
+        self,
+        thread: MovedThread,
+        events: Sequence[MovedEvent],
+        *,
+        pins: Sequence[MovedPin] = (),
+        now: datetime,
+    ) -> Grafted:
+        """Take events of another library into a thread, and owe them to the index; see
+        `Moving.graft`."""
+        with self._generations.writing():
+            grafted = await self.store.moving.graft(thread, events, pins=pins, now=now)
+        if grafted.added or grafted.has_moved:
+            self._generations.replied(grafted.collection_id, grafted.thread_no)
+            self._search.paths.forget(grafted.thread_no)
+        if grafted.added:
+            self._backlog.add_places(grafted.collection_id, grafted.thread_no, grafted.added)
+            self._indexer.wake(len(grafted.added))
+        return grafted
 
     # -- finding --------------------------------------------------------------------------------
     async def search(self, query: SearchQuery) -> SearchResult:

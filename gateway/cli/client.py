@@ -7,6 +7,7 @@ the file on its own but `verify`, which must not trust the code that it checks.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -42,13 +43,23 @@ class LibraryClient:
     async def delete(self, path: str) -> Any:
         return await self._ask("DELETE", path)
 
+    async def send_lines(self, path: str, lines: bytes) -> Any:
+        return await self._ask("POST", path, content=lines)
+
+    async def get_lines(self, path: str, **parameters: object) -> list[Any]:
+        reply = await self._answer("GET", path, params=_given(parameters))
+        return [json.loads(line) for line in reply.content.split(b"\n") if line]
+
     async def _ask(self, method: str, path: str, **options: Any) -> Any:
+        return (await self._answer(method, path, **options)).json()
+
+    async def _answer(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             reply = await self._http.request(method, f"/library{path}", **options)
         except httpx.HTTPError as error:
             raise Unusable(f"the gateway does not answer: {error}") from error
         if reply.is_success:
-            return reply.json()
+            return reply
         try:
             message = reply.json()["error"]["message"]
         except (ValueError, LookupError, TypeError):
@@ -66,8 +77,10 @@ def _given(values: dict[str, object]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def ask(settings: Settings, work: Callable[[LibraryClient], Awaitable[T]]) -> T:
-    """Run one piece of work on the library of `settings.db`.
+def ask(
+    settings: Settings, work: Callable[[LibraryClient], Awaitable[T]], *, may_make: bool = False
+) -> T:
+    """Run one piece of work on the library of `settings.db`; `may_make`: a new one if need be.
 
     Raises:
         Problem: there is no such database.
@@ -75,7 +88,7 @@ def ask(settings: Settings, work: Callable[[LibraryClient], Awaitable[T]]) -> T:
 
     """
     database = Path(settings.db)
-    if not database.exists():
+    if not may_make and not database.exists():
         raise Problem(f"there is no database {database} yet; `serve` makes it")
     owner = read_owner(database)
     if owner is not None and owner.base_url is None:

@@ -8,6 +8,7 @@ texts of its own.
 import os
 import sys
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -31,6 +32,7 @@ COMMANDS = {
     "pin": ("pins", "Keep a message in every prompt, or list what is kept."),
     "unpin": ("pins", "Let go of a pinned message."),
     "forget": ("pins", "Delete a thread or a collection for good."),
+    "import": ("cli.moving.importing", "Take in conversations of other programs, or an export."),
     "model": ("model", "Show, check or install the embedding model."),
     "verify": ("verify", "Check everything stored against its digests."),
     "bench": ("bench.command", "Measure what is found, on conversations with labelled questions."),
@@ -54,7 +56,8 @@ class LazyGroup(click.Group):
             return None
         module = COMMANDS[cmd_name][0]
         place = f"gateway.{module}" if "." in module else f"gateway.cli.{module}"
-        command = getattr(import_module(place), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command = getattr(import_module(place), f"{name}_" if iskeyword(name) else name)
         assert isinstance(command, click.Command)
         return command
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from datetime import datetime
 from typing import Any, Protocol
 
+from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
 from library.records import (
     Claim,
     Event,
@@ -231,8 +232,13 @@ class Store(Protocol):
         """What embedders made of the passages."""
 
     @property
+<<<<<<< HEAD
     def names(self) -> "Names":
         """What clients' protocols call replies."""
+=======
+    def moving(self) -> "Moving":
+        """Whole threads into the store and out of it."""
+>>>>>>> d7f1c57 (Take in conversations of other programs, and exports: readers, a driver, a store method that grafts events by their place)
 
     # -- for derived indexes -------------------------------------------------------------------
     def indexed_events(
@@ -287,6 +293,7 @@ class Rows(Protocol):
         to go on from, None when nothing of them is left."""
 
 
+<<<<<<< HEAD
 class Names(Protocol):
     """The ids by which replies may be asked for; they go with the event that they stand for."""
 
@@ -303,3 +310,48 @@ class Names(Protocol):
 
     async def remove(self, name: str, *, collection_id: int) -> bool:
         """Take a name away, not what it stands for; tell whether it was there."""
+=======
+class Moving(Protocol):
+    """Takes threads of other libraries, and of other programs; gives its own."""
+
+    async def graft(
+        self,
+        thread: MovedThread,
+        events: Sequence[MovedEvent],
+        *,
+        pins: Sequence[MovedPin] = (),
+        now: datetime,
+    ) -> Grafted:
+        """Take events into a thread, and pin some.
+
+        Idempotent: what is there is known by its place and digest. The thread's live branch ends
+        at its `head`, or at the last new event, unless it had turns of its own.
+
+        Raises:
+            UnknownRecord: what an event follows, or a pin holds, is not there.
+            TooManyPins: there are more than a thread, or a collection, may have.
+
+        """
+
+    async def events(
+        self,
+        *,
+        collection_id: int | None,
+        thread_id: str | None = None,
+        after: int,
+        upto: int,
+        limit: int,
+    ) -> list[tuple[MovedThread, MovedEvent]]:
+        """Return at most `limit` events with seqs in (after, upto], in that order, each with its
+        thread, as `graft` takes them.
+
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+
+    async def pins(
+        self, *, collection_id: int | None, thread_id: str | None = None
+    ) -> list[tuple[MovedThread, MovedPin]]:
+        """Return pins in the order in which they were made, each with its event's thread."""
+>>>>>>> d7f1c57 (Take in conversations of other programs, and exports: readers, a driver, a store method that grafts events by their place)

@@ -135,9 +135,9 @@ ORDER BY no
 INSERT INTO branch (thread_no, parent_id, fork_position) VALUES (?, ?, ?)
 
 -- name: insert_event
-INSERT INTO event (given_id, collection_id, thread_no, branch_id, position, role, digest, chain,
-                   body, text, occurred_at, recorded_at, turn_id, is_partial, is_masked)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO event (seq, given_id, collection_id, thread_no, branch_id, position, role, digest,
+                   chain, body, text, occurred_at, recorded_at, turn_id, is_partial, is_masked)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_outbox
 INSERT INTO outbox (seq, thread_no) VALUES (?, ?)
@@ -166,6 +166,50 @@ ON CONFLICT (id) DO NOTHING
 UPDATE thread SET head_branch = ?, head_position = ?, style = ?, updated_at = ?,
                   turn_count = turn_count + ?
 WHERE no = ?
+
+-- ---- events of other libraries --------------------------------------------------------------
+
+-- name: has_thread_id
+SELECT 1 FROM thread WHERE id = ?
+
+-- name: newest_event_seq
+SELECT seq FROM sqlite_sequence WHERE name = 'event'
+
+-- name: used_at
+UPDATE thread SET updated_at = max(updated_at, :at) WHERE no = :no
+
+-- name: has_turns
+SELECT 1 FROM thread WHERE no = ? AND turn_count > 0
+
+-- name: set_head
+UPDATE thread SET head_branch = ?, head_position = ? WHERE no = ?
+
+-- ---- taking out -----------------------------------------------------------------------------
+
+-- name: seqs_after
+SELECT seq FROM event
+WHERE seq > :after AND seq <= :upto AND (:collection_id IS NULL OR collection_id = :collection_id)
+ORDER BY seq LIMIT :limit
+
+-- What of an event is no part of an `Event`: the id that its caller gave it, and its place.
+-- name: moved_events
+SELECT e.seq, e.given_id, e.is_masked, ifnull(p.chain, f.chain)
+FROM event AS e JOIN branch AS b ON b.id = e.branch_id
+LEFT JOIN event AS p ON p.branch_id = e.branch_id AND p.position = e.position - 1
+LEFT JOIN event AS f ON p.seq IS NULL AND f.branch_id = b.parent_id AND f.position = b.fork_position
+WHERE e.seq IN (SELECT value FROM json_each(?))
+
+-- name: moved_threads
+SELECT t.no, c.name, t.id, t.session_id, t.created_at, t.updated_at, t.budget_tokens, e.chain
+FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
+LEFT JOIN event AS e ON e.branch_id = t.head_branch AND e.position = t.head_position
+WHERE t.no IN (SELECT value FROM json_each(?))
+
+-- name: moved_pins
+SELECT e.thread_no, e.chain, p.thread_no IS NULL FROM pin AS p JOIN event AS e ON e.seq = p.event_seq
+WHERE (:collection_id IS NULL OR p.collection_id = :collection_id)
+  AND (:thread_no IS NULL OR e.thread_no = :thread_no)
+ORDER BY p.no
 
 -- ---- ending a turn --------------------------------------------------------------------------
 

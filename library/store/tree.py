@@ -32,7 +32,8 @@ class Tree:
     connection: sqlite3.Connection
     collection_id: int
     thread_no: int
-    turn_id: str
+    turn_id: str | None
+    """None: they came without a request, from another library."""
     now: int
     """When they are recorded, microseconds UTC."""
     options: Options
@@ -66,6 +67,33 @@ class Tree:
             seq = self._insert(message, given_id, place, is_partial=is_partial)
         return Node(seq, self.thread_no, branch_id, position, chain)
 
+    def append_moved(
+        self,
+        after: Node | None,
+        message: IncomingMessage,
+        *,
+        seq: int | None,
+        recorded_at: int | None,
+        is_partial: bool,
+        is_masked: bool,
+    ) -> Node:
+        """Store one event of another library, with the number (None: the next) and the time
+        (microseconds; None: now) that it had there; return its place."""
+        branch_id = self._branch_after(after, is_tip=None)
+        position = after.position + 1 if after else 0
+        chain = extend(after.chain if after else ROOT, message.digest)
+        place = (branch_id, position, message.role, message.digest, chain)
+        seq = self._insert(
+            message,
+            message.event_id,
+            place,
+            is_partial=is_partial,
+            is_masked=is_masked,
+            seq=seq,
+            recorded_at=recorded_at,
+        )
+        return Node(seq, self.thread_no, branch_id, position, chain)
+
     def _insert(
         self,
         message: IncomingMessage,
@@ -73,12 +101,16 @@ class Tree:
         place: tuple[int, int, str, bytes, bytes],
         *,
         is_partial: bool,
+        is_masked: bool = False,
+        seq: int | None = None,
+        recorded_at: int | None = None,
     ) -> int:
         """Write an event, the work it owes and its parts; return its seq."""
         execute = self.connection.execute
         stored = encode(message.body, message.text, mask_secrets=self.options.mask_secrets)
         occurred = to_micros(message.occurred_at) if message.occurred_at else self.now
         row = (
+            seq,
             given_id,
             self.collection_id,
             self.thread_no,
@@ -86,10 +118,10 @@ class Tree:
             stored.body,
             stored.text,
             occurred,
-            self.now,
+            self.now if recorded_at is None else recorded_at,
             self.turn_id,
             is_partial,
-            stored.is_masked,
+            stored.is_masked or is_masked,
         )
         seq = execute(SQL["insert_event"], row).lastrowid
         assert seq is not None

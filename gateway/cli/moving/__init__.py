@@ -1,0 +1,1 @@
+"""Commands that take a library in and out: `import`, `export`, `backup`, `restore`."""

@@ -1,0 +1,251 @@
+"""The lines of an export, which are also what the routes for import and export carry. Pure.
+
+One JSON object a line, told apart by `kind`:
+
+    library  version                                            the first line of a file
+    thread   thread, id, collection, session_id, created_at, updated_at, budget_tokens, head
+    event    thread, id, after, digest, role, at, recorded_at, body, and where they are set
+             seq, text, is_partial, is_masked
+    pin      thread, event, everywhere
+
+`thread` is a name within the file, and its line comes before what belongs to it. `after`, `head`
+and a pin's `event` are chain digests in hexadecimal, `digest` the identity of the message alone.
+Times are ISO 8601 in UTC. `text` stands there where it cannot be read off the body.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from library.chain import ROOT
+from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.records import DIGEST_BYTES
+
+VERSION = 1
+KIND = "library"
+Line = dict[str, Any]
+TextOf = Callable[[Mapping[str, Any]], str | None]
+"""Returns the text of a body; None: it cannot be read off it."""
+
+
+class BadLine(Exception):
+    """A line that is none of ours; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a file."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """What a line says of the thread that goes by `thread` in this file."""
+
+    thread: str
+    said: MovedThread | MovedEvent | MovedPin
+
+
+def dumped(line: Mapping[str, Any]) -> bytes:
+    """Return a line, its end included."""
+    try:
+        return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # Integers beyond 64 bits: legal JSON that orjson does not write.
+        return json.dumps(line, separators=(",", ":"), default=_iso).encode() + b"\n"
+
+
+def _iso(value: object) -> str:
+    assert isinstance(value, datetime)
+    return value.isoformat()
+
+
+def header_line() -> Line:
+    return {"kind": KIND, "version": VERSION}
+
+
+def thread_line(name: str, thread: MovedThread) -> Line:
+    return _filled(
+        kind="thread",
+        thread=name,
+        id=thread.id,
+        collection=thread.collection,
+        session_id=thread.session_id,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        budget_tokens=thread.budget_tokens,
+        head=thread.head.hex() if thread.head else None,
+    )
+
+
+def event_line(name: str, event: MovedEvent, *, is_text_of_body: bool = False) -> Line:
+    return _filled(
+        kind="event",
+        thread=name,
+        id=event.event_id,
+        seq=event.seq,
+        after=None if event.after == ROOT else event.after.hex(),
+        digest=event.digest.hex(),
+        role=event.role,
+        at=event.occurred_at,
+        recorded_at=event.recorded_at,
+        is_partial=event.is_partial or None,
+        is_masked=event.is_masked or None,
+        text=None if is_text_of_body else event.text,
+        body=event.body,
+    )
+
+
+def pin_line(name: str, pin: MovedPin) -> Line:
+    return _filled(
+        kind="pin", thread=name, event=pin.chain.hex(), everywhere=pin.is_everywhere or None
+    )
+
+
+def _filled(**fields: Any) -> Line:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def read(value: Any, text_of: TextOf) -> Header | Of:
+    """Return what a line's JSON value says; `text_of` reads the text off a body.
+
+    Raises:
+        BadLine: it is none of ours.
+
+    """
+    if not isinstance(value, dict):
+        raise BadLine("it is no JSON object")
+    kind = value.get("kind")
+    if kind == KIND:
+        return _header(value)
+    readers: dict[str, Callable[[Fields, TextOf], MovedThread | MovedEvent | MovedPin]] = {
+        "thread": _thread,
+        "event": _event,
+        "pin": _pin,
+    }
+    if kind not in readers:
+        raise BadLine(f"'kind' {kind!r} is not one of {KIND}, {', '.join(readers)}")
+    fields = Fields(value)
+    name = fields.text("thread")
+    said = readers[kind](fields, text_of)
+    fields.end()
+    return Of(name, said)
+
+
+def _header(value: Line) -> Header:
+    version = value.get("version")
+    if version != VERSION:
+        raise BadLine(f"version {version!r} of exports is not known here; this is {VERSION}")
+    return Header(VERSION)
+
+
+class Fields:
+    """A line's fields, each checked as it is taken."""
+
+    def __init__(self, value: Line) -> None:
+        self._left = {name: one for name, one in value.items() if name != "kind"}
+
+    def take(self, name: str, kind: type, must: str) -> Any:
+        value = self._left.pop(name, None)
+        is_right = value is None or (
+            isinstance(value, kind) and (kind is not int or not isinstance(value, bool))
+        )
+        if not is_right:
+            raise BadLine(f"{name!r} must be {must}")
+        return value
+
+    def text(self, name: str) -> str:
+        found = self.text_or_none(name)
+        if not found:
+            raise BadLine(f"{name!r} must be a text")
+        return found
+
+    def text_or_none(self, name: str) -> str | None:
+        found: str | None = self.take(name, str, "a text")
+        return found
+
+    def number(self, name: str) -> int | None:
+        found: int | None = self.take(name, int, "a whole number")
+        if found is not None and found < 1:
+            raise BadLine(f"{name!r} must be positive")
+        return found
+
+    def flag(self, name: str) -> bool:
+        return bool(self.take(name, bool, "true or false"))
+
+    def time(self, name: str) -> datetime | None:
+        found = self.text_or_none(name)
+        if found is None:
+            return None
+        try:
+            parsed = datetime.fromisoformat(found)
+        except ValueError as error:
+            raise BadLine(f"{name!r} must be a time, as 2026-01-05T09:00:00+00:00") from error
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+
+    def digest(self, name: str) -> bytes | None:
+        found = self.text_or_none(name)
+        if found is None:
+            return None
+        try:
+            digest = bytes.fromhex(found)
+        except ValueError:
+            digest = b""
+        if len(digest) != DIGEST_BYTES:
+            raise BadLine(f"{name!r} must be {2 * DIGEST_BYTES} hexadecimal digits")
+        return digest
+
+    def needed_digest(self, name: str) -> bytes:
+        found = self.digest(name)
+        if found is None:
+            raise BadLine(f"{name!r} is missing")
+        return found
+
+    def end(self) -> None:
+        """Check that nothing is left: what is not known would be lost."""
+        if self._left:
+            raise BadLine(f"{sorted(self._left)[0]!r} is not known here")
+
+
+def _thread(fields: Fields, text_of: TextOf) -> MovedThread:
+    return MovedThread(
+        collection=fields.text_or_none("collection") or "",
+        id=fields.text_or_none("id"),
+        session_id=fields.text_or_none("session_id"),
+        created_at=fields.time("created_at"),
+        updated_at=fields.time("updated_at"),
+        budget_tokens=fields.number("budget_tokens"),
+        head=fields.digest("head"),
+    )
+
+
+def _event(fields: Fields, text_of: TextOf) -> MovedEvent:
+    body = fields.take("body", dict, "a message")
+    if body is None:
+        raise BadLine("'body' is missing")
+    text = fields.text_or_none("text")
+    if text is None:
+        text = text_of(body)
+    if text is None:
+        raise BadLine("'text' is missing, and cannot be read off the body")
+    return MovedEvent(
+        after=fields.digest("after") or ROOT,
+        digest=fields.needed_digest("digest"),
+        role=fields.text("role"),
+        body=body,
+        text=text,
+        occurred_at=fields.time("at"),
+        recorded_at=fields.time("recorded_at"),
+        event_id=fields.text_or_none("id"),
+        seq=fields.number("seq"),
+        is_partial=fields.flag("is_partial"),
+        is_masked=fields.flag("is_masked"),
+    )
+
+
+def _pin(fields: Fields, text_of: TextOf) -> MovedPin:
+    return MovedPin(fields.needed_digest("event"), fields.flag("everywhere"))

@@ -1,0 +1,75 @@
+"""A thread on its way from one library to another, or out of another program. Pure: plain data.
+
+An event names the one that it follows by that one's chain digest (library/chain.py), which stands
+for the whole way there. So events come in runs of any size, in any number of calls, and one that is
+there already is known without an id; nothing has to be remembered between two calls.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class MovedThread:
+    """Where events belong: the thread of that session, else that with the id, else a new one."""
+
+    collection: str
+    id: str | None = None
+    """What to call it; taken by another collection's, it gets another that is always the same."""
+    session_id: str | None = None
+    created_at: datetime | None = None
+    """None: when its first event was said. Set for a new thread only, as is the budget."""
+    updated_at: datetime | None = None
+    budget_tokens: int | None = None
+    head: bytes | None = None
+    """Chain of the event at which its live branch ends; None: the last event. A thread that had
+    turns of its own keeps its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedEvent:
+    """One event and its place."""
+
+    after: bytes
+    """Chain of the event that it follows; `ROOT` for a first one."""
+    digest: bytes
+    role: str
+    body: Mapping[str, Any]
+    text: str
+    occurred_at: datetime | None = None
+    """UTC; None: now, as for `recorded_at`."""
+    recorded_at: datetime | None = None
+    event_id: str | None = None
+    """Given by a caller."""
+    seq: int | None = None
+    """What it had in another library; kept, and its id with it, where it is above all that this
+    one has used."""
+    is_partial: bool = False
+    is_masked: bool = False
+    """Its body is not what its digest was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPin:
+    """A pin on an event."""
+
+    chain: bytes
+    is_everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grafted:
+    """What came of a run of events."""
+
+    collection_id: int
+    thread_no: int
+    thread_id: str
+    added: tuple[tuple[int, int], ...]
+    """(seq, position) of each event that was new."""
+    known_count: int
+    renamed_count: int
+    """Events whose ids were taken, so that they got others."""
+    has_moved: bool
+    """Its live branch ends elsewhere now."""

@@ -1,0 +1,1 @@
+"""Whole threads into a store and out of it: `Store.moving`."""

@@ -1,0 +1,96 @@
+"""Reading events with their places, for another library: the inverse of grafting.py."""
+
+import sqlite3
+
+import orjson
+
+from library.chain import ROOT
+from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.store.encoding import from_micros, read_events
+from library.store.statements import SQL
+from library.store.threads import thread_number
+
+
+def moved_events(
+    connection: sqlite3.Connection,
+    *,
+    collection_id: int | None,
+    thread_id: str | None,
+    after: int,
+    upto: int,
+    limit: int,
+) -> list[tuple[MovedThread, MovedEvent]]:
+    """Return at most `limit` events with seqs in (after, upto], in that order, each with its
+    thread.
+
+    Raises:
+        UnknownRecord: there is no such thread.
+
+    """
+    if thread_id is None:
+        where = {"collection_id": collection_id, "after": after, "upto": upto, "limit": limit}
+        rows = connection.execute(SQL["seqs_after"], where).fetchall()
+    else:
+        number = thread_number(connection, thread_id, collection_id)
+        rows = connection.execute(SQL["seqs_of_thread"], (number, after, limit)).fetchall()
+    seqs = [seq for (seq,) in rows if seq <= upto]
+    events = read_events(connection, seqs)
+    threads = _threads(connection, {event.thread_no for event in events})
+    places = {
+        row[0]: row[1:]
+        for row in connection.execute(SQL["moved_events"], (orjson.dumps(seqs).decode(),))
+    }
+    found = []
+    for event in events:
+        given_id, is_masked, chain = places[event.seq]
+        moved = MovedEvent(
+            after=chain or ROOT,
+            digest=event.digest,
+            role=event.role,
+            body=event.body,
+            text=event.text,
+            occurred_at=event.occurred_at,
+            recorded_at=event.recorded_at,
+            event_id=given_id,
+            seq=event.seq,
+            is_partial=event.is_partial,
+            is_masked=bool(is_masked),
+        )
+        found.append((threads[event.thread_no], moved))
+    return found
+
+
+def moved_pins(
+    connection: sqlite3.Connection, *, collection_id: int | None, thread_id: str | None
+) -> list[tuple[MovedThread, MovedPin]]:
+    """Return pins in the order in which they were made, each with its event's thread."""
+    number = thread_number(connection, thread_id, collection_id) if thread_id else None
+    where = {"collection_id": collection_id, "thread_no": number}
+    rows = connection.execute(SQL["moved_pins"], where).fetchall()
+    threads = _threads(connection, {row[0] for row in rows})
+    return [(threads[no], MovedPin(chain, bool(everywhere))) for no, chain, everywhere in rows]
+
+
+def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, MovedThread]:
+    rows = connection.execute(SQL["moved_threads"], (orjson.dumps(sorted(numbers)).decode(),))
+    return {row[0]: _thread(*row[1:]) for row in rows}
+
+
+def _thread(
+    collection: str,
+    identifier: str,
+    session_id: str | None,
+    created: int,
+    updated: int,
+    budget_tokens: int | None,
+    head: bytes | None,
+) -> MovedThread:
+    return MovedThread(
+        collection=collection,
+        id=identifier,
+        session_id=session_id,
+        created_at=from_micros(created),
+        updated_at=from_micros(updated),
+        budget_tokens=budget_tokens,
+        head=head,
+    )
