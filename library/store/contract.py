@@ -232,13 +232,12 @@ class Store(Protocol):
         """What embedders made of the passages."""
 
     @property
-<<<<<<< HEAD
     def names(self) -> "Names":
         """What clients' protocols call replies."""
-=======
+
+    @property
     def moving(self) -> "Moving":
         """Whole threads into the store and out of it."""
->>>>>>> d7f1c57 (Take in conversations of other programs, and exports: readers, a driver, a store method that grafts events by their place)
 
     # -- for derived indexes -------------------------------------------------------------------
     def indexed_events(
@@ -293,7 +292,6 @@ class Rows(Protocol):
         to go on from, None when nothing of them is left."""
 
 
-<<<<<<< HEAD
 class Names(Protocol):
     """The ids by which replies may be asked for; they go with the event that they stand for."""
 
@@ -310,7 +308,8 @@ class Names(Protocol):
 
     async def remove(self, name: str, *, collection_id: int) -> bool:
         """Take a name away, not what it stands for; tell whether it was there."""
-=======
+
+
 class Moving(Protocol):
     """Takes threads of other libraries, and of other programs; gives its own."""
 
@@ -354,4 +353,3 @@ class Moving(Protocol):
         self, *, collection_id: int | None, thread_id: str | None = None
     ) -> list[tuple[MovedThread, MovedPin]]:
         """Return pins in the order in which they were made, each with its event's thread."""
->>>>>>> d7f1c57 (Take in conversations of other programs, and exports: readers, a driver, a store method that grafts events by their place)

@@ -34,11 +34,8 @@ from library.store.connection import snapshot
 from library.store.encoding import read_events
 from library.store.ending import Ending, finish_turn
 from library.store.lanes import Readers, Work, Writer
-<<<<<<< HEAD
-from library.store.names import SqliteNames
-=======
 from library.store.moving.sqlite_moving import SqliteMoving
->>>>>>> d7f1c57 (Take in conversations of other programs, and exports: readers, a driver, a store method that grafts events by their place)
+from library.store.names import SqliteNames
 from library.store.opening import open_files
 from library.store.recording import collection_number, record_turn
 from library.store.rows import SqliteRows
@@ -68,11 +65,8 @@ class SqliteStore:
         self._readers = readers
         self._options = options
         self.rows = SqliteRows(self._read, self._write)
-<<<<<<< HEAD
         self.names = SqliteNames(self._read, self._write)
-=======
         self.moving = SqliteMoving(self._read, self._write, options)
->>>>>>> d7f1c57 (Take in conversations of other programs, and exports: readers, a driver, a store method that grafts events by their place)
 
     @classmethod
     async def open(

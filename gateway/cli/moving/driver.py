@@ -4,7 +4,6 @@ A batch is stored before the next one is read, so that a stopped import loses no
 that is run again goes on where the last one stopped: what is there is passed over.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,9 +58,12 @@ class Summary:
     added: int = 0
     known: int = 0
     renamed: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: dict[str, int] = field(default_factory=dict)
     problem_count: int = 0
     problems: list[Failure] = field(default_factory=list)
+
+    def leave_out(self, what: str) -> None:
+        self.left_out[what] = self.left_out.get(what, 0) + 1
 
     def note(self, path: str, place: str, reason: str) -> None:
         self.problem_count += 1
@@ -176,7 +178,7 @@ class Messages:
             elif isinstance(item, Ended):
                 self._end(item)
             elif isinstance(item, LeftOut):
-                self._summary.left_out[item.what] += 1
+                self._summary.leave_out(item.what)
             else:
                 self._unread(item)
             if self._batch.is_full:
@@ -197,7 +199,7 @@ class Messages:
             self._summary.note(self._path, f"message {item.ref}", error.reason)
             return
         if not message.digest:
-            self._summary.left_out[SYSTEM.what] += 1
+            self._summary.leave_out(SYSTEM.what)
             return
         body = message.said or message.raw
         event = MovedEvent(

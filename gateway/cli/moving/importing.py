@@ -155,7 +155,7 @@ class _Import:
             if source.is_named:
                 self._summary.note(str(file), "the file", error.reason)
             else:
-                self._summary.left_out["files of no known format"] += 1
+                self._summary.leave_out("files of no known format")
         except (OSError, zipfile.BadZipFile) as error:
             self._summary.note(str(file), "the file", str(error))
         else:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from library.importing import rows as rows_module
+from library.importing.openai_chat import chats
 from library.importing.rows import elements, lines, loaded, values
 
 JSON = st.recursive(
@@ -86,6 +89,26 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 
 def test_an_object_over_several_lines_is_one_value() -> None:
     assert [row.value for row in values(file('{\n "a": [1,\n 2]\n}\n'))] == [{"a": [1, 2]}]
+
+
+@pytest.mark.parametrize("is_array", [True, False])
+def test_a_file_of_any_length_is_read_in_constant_memory(tmp_path: Path, is_array: bool) -> None:
+    path = tmp_path / "long.json"
+    one = json.dumps({"messages": [{"role": "user", "content": "word " * 2_000}] * 10})
+    with path.open("w") as out:
+        out.write("[" if is_array else "")
+        for number in range(400):
+            out.write(("," if is_array and number else "") + one + "\n")
+        out.write("]" if is_array else "")
+    size = path.stat().st_size
+    tracemalloc.start()
+    try:
+        with path.open("rb") as stream:
+            assert sum(1 for _ in chats(values(stream), "long")) == 400 * 11
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 8
 
 
 def test_lines_of_which_the_first_is_broken_are_lines() -> None:
