@@ -1,8 +1,9 @@
 """Times as other systems write them. Pure."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECONDS_FROM = 1e11
 """In seconds this is the year 5138; such numbers are milliseconds."""
 TIME_KEYS = ("occurred_at", "timestamp", "created_at", "create_time", "time", "date")
@@ -19,8 +20,8 @@ def moment(value: Any) -> datetime | None:
             return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) >= MILLISECONDS_FROM else value
-            return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
+            return EPOCH + timedelta(seconds=seconds)
+    except (ValueError, OverflowError):
         pass
     return None
 
