@@ -144,18 +144,7 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         gateway.keyring = await asyncio.to_thread(
             lambda: Keyring(keys_file, monotonic_s=time.monotonic)
         )
-    library = await Library.open(
-        LibraryOptions(
-            db=Path(settings.db),
-            embedder=settings.embedder,
-            embedder_options=embedder_options(settings, gateway.environ),
-            question_timeout_s=settings.embedder_timeout_s,
-            mask_secrets=settings.mask_secrets,
-            allow_network_fs=settings.allow_network_fs,
-            redis_url=settings.redis_url,
-            redis_keyspace=settings.redis_keyspace,
-        )
-    )
+    library = await Library.open(_library_options(settings, gateway.environ))
     pool = open_pool(patience_of(settings))
     addressed = AddressedUpstreams(AllowedHosts(settings.to_hosts), patience_of(settings))
     upstreams: dict[str, Upstream] = {}
@@ -191,6 +180,19 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
         await pool.close()
         await addressed.close()
         await library.close()
+
+
+def _library_options(settings: Settings, environ: Mapping[str, str]) -> LibraryOptions:
+    return LibraryOptions(
+        db=Path(settings.db),
+        embedder=settings.embedder,
+        embedder_options=embedder_options(settings, environ),
+        question_timeout_s=settings.embedder_timeout_s,
+        mask_secrets=settings.mask_secrets,
+        allow_network_fs=settings.allow_network_fs,
+        redis_url=settings.redis_url,
+        redis_keyspace=settings.redis_keyspace,
+    )
 
 
 def _is_same(presented: str, secret: str) -> bool:

@@ -57,6 +57,25 @@ def read_owner(database: Path) -> Owner | None:
     return None
 
 
+class FileGuard:
+    """The lock of one file: held by one process at a time, and free however its holder dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = _lock_at(path)
+
+    def take(self, *, timeout_s: float) -> bool:
+        """Take the lock; return whether it was free in time."""
+        try:
+            self._lock.acquire(timeout=timeout_s)
+        except Timeout:
+            return False
+        return True
+
+    def release(self) -> None:
+        self._lock.release()
+
+
 class OwnerLock:
     """Holds a database for this process until `release`."""
 
@@ -121,11 +140,24 @@ def _note_path(database: Path) -> Path:
     return database.with_name(database.name + ".owner")
 
 
+def wait_until_free(database: Path, *, timeout_s: float) -> bool:
+    """Wait until nobody owns a database; return whether that came in time."""
+    guard = FileGuard(_lock_path(database))
+    is_free = guard.take(timeout_s=timeout_s)
+    if is_free:
+        guard.release()
+    return is_free
+
+
 def _file_lock(database: Path) -> FileLock:
+    return _lock_at(_lock_path(database))
+
+
+def _lock_at(path: Path) -> FileLock:
     # Not bound to a thread: it is taken in one and released in another. The file is kept, because
     # unlinking a lock file lets two processes hold two files of one name.
     return FileLock(
-        _lock_path(database),
+        path,
         mode=0o600,
         thread_local=False,
         fallback_to_soft=False,

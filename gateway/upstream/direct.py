@@ -12,11 +12,13 @@ decoded when they come anyway, because what is relayed must also be read.
 import asyncio
 import io
 import os
-from collections.abc import AsyncGenerator, AsyncIterable
+import socket
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 
 import aiohttp
 import orjson
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import ResolveResult
+from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
 from gateway.configuration import without_credentials
@@ -40,14 +42,36 @@ _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 Pool = aiohttp.ClientSession
 
 
-def open_pool(patience: Patience, *, resolver: AbstractResolver | None = None) -> Pool:
+Judge = Callable[[str, int, Sequence[str]], None]
+"""Passes the addresses that a host and port lead to, or raises UpstreamFailed."""
+
+
+class _JudgedResolver(ThreadedResolver):
+    """The system's resolver, with somebody who judges what it finds."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__()
+        self._judge = judge
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(host, port, family)
+        self._judge(host, port, [one["host"] for one in found])
+        return found
+
+
+def open_pool(patience: Patience, *, judge: Judge | None = None) -> Pool:
     """Return the connection pool that all direct upstreams share; call it inside the event loop.
 
-    It has no limit of its own: requests in flight are limited where they come in.
+    It has no limit of its own: requests in flight are limited where they come in. `judge` is asked
+    of every name that is looked up; an address that is written as one is looked up by nobody.
     """
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_IDLE_CONNECTION_S, resolver=resolver
+            limit=0,
+            keepalive_timeout=_IDLE_CONNECTION_S,
+            resolver=_JudgedResolver(judge) if judge else None,
         ),
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=patience.connect_s, sock_read=patience.first_byte_s

@@ -8,12 +8,10 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.cli.ports import is_free, occupant, origin
-from gateway.configuration import without_credentials
 from gateway.settings import Settings
 from library.errors import UnsuitableFileSystem
 from library.filesystem import check_file_system
@@ -118,22 +116,6 @@ def _loose(path: Path) -> tuple[str, str] | None:
     if mode & 0o077:
         return f"{path} can be read by others (mode {mode:o})", f"chmod 600 {path}"
     return None
-
-
-def check_client(settings: Settings, environ: Mapping[str, str], owner: Owner | None) -> Finding:
-    """Whether a client started from this shell would find the gateway."""
-    expected = f"{origin(settings.host, settings.port or Settings().port)}/v1"
-    if owner is not None and owner.base_url:
-        expected = owner.base_url
-    given = environ.get("OPENAI_BASE_URL", "")
-    fix = f"export OPENAI_BASE_URL={expected}"
-    if not given:
-        return Finding("client", f"OPENAI_BASE_URL is not set here; for clients: {fix}")
-    names = {expected, expected.replace("127.0.0.1", "localhost")}
-    if given.rstrip("/") not in names:
-        shown = without_credentials(given)
-        return Finding("client", f"OPENAI_BASE_URL is {shown}, which is not the gateway", fix)
-    return Finding("client", f"OPENAI_BASE_URL is {given}")
 
 
 def owner_of(settings: Settings) -> Owner | None:

@@ -9,13 +9,13 @@ import click
 
 from gateway.cli.checking.checks import (
     Finding,
-    check_client,
     check_database,
     check_keys_file,
     check_place,
     check_port,
     owner_of,
 )
+from gateway.cli.checking.client_check import check_clients
 from gateway.cli.checking.upstream_check import check_upstreams
 from gateway.cli.options import json_option, loaded_settings, settings_options
 from gateway.cli.tables import folded
@@ -66,7 +66,7 @@ def look(settings: Settings) -> list[Finding]:
         *check_upstreams(choose(settings, environ=os.environ), os.environ),
         check_embedder(settings),
         check_redis(settings),
-        check_client(settings, os.environ, owner),
+        *check_clients(settings, os.environ, owner),
     ]
 
 

@@ -17,10 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from gateway.cli.options import Unusable
-from library.lock import Owner, read_owner
+from library.lock import FileGuard, Owner, read_owner, wait_until_free
 
 START_TIMEOUT_S = 60.0
 """On a cold disk, with a large database."""
@@ -59,32 +57,30 @@ class Lodging:
                 owner = self._owner()
             if owner is None or owner.base_url is None:
                 raise Unusable(f"{self._database} is in use by {owner}, which serves no one")
-            mine = self._lock(str(os.getpid()))
-            mine.acquire(timeout=0)
+            mine = self._guard(str(os.getpid()))
+            mine.take(timeout_s=0)
         try:
             yield owner.base_url.removesuffix("/v1"), is_started
         finally:
             with self._turn():
                 mine.release()
-                Path(mine.lock_file).unlink(missing_ok=True)
+                mine.path.unlink(missing_ok=True)
                 if not self._has_others():
                     self._stop()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Come or leave, one at a time."""
-        lock = self._lock("turn")
-        try:
-            lock.acquire(timeout=COMING_TIMEOUT_S)
-        except Timeout:
-            raise Unusable(f"another run holds {lock.lock_file}") from None
+        guard = self._guard("turn")
+        if not guard.take(timeout_s=COMING_TIMEOUT_S):
+            raise Unusable(f"another run holds {guard.path}")
         try:
             yield
         finally:
-            lock.release()
+            guard.release()
 
-    def _lock(self, name: str) -> FileLock:
-        return FileLock(self._folder / f"{name}.lock", mode=0o600, preserve_lock_file=True)
+    def _guard(self, name: str) -> FileGuard:
+        return FileGuard(self._folder / f"{name}.lock")
 
     def _owner(self) -> Owner | None:
         return read_owner(self._database) if self._database.exists() else None
@@ -92,12 +88,10 @@ class Lodging:
     def _has_others(self) -> bool:
         """Tell whether another run is alive; what dead ones left is cleared away."""
         for path in self._folder.glob("[0-9]*.lock"):
-            lock = self._lock(path.stem)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
+            guard = self._guard(path.stem)
+            if not guard.take(timeout_s=0):
                 return True
-            lock.release()
+            guard.release()
             path.unlink(missing_ok=True)
         return False
 
@@ -138,16 +132,10 @@ class Lodging:
             started = int(self._note.read_text(encoding="utf-8"))
             if owner is not None and owner.pid == started:
                 os.kill(started, getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
-                self._wait_until_gone()
+                wait_until_free(self._database, timeout_s=STOP_TIMEOUT_S)
                 if self._process is not None:
                     self._process.wait(STOP_TIMEOUT_S)
         self._note.unlink(missing_ok=True)
-
-    def _wait_until_gone(self) -> None:
-        lock = FileLock(self._database.with_name(f"{self._database.name}.lock"), mode=0o600)
-        with contextlib.suppress(Timeout):
-            lock.acquire(timeout=STOP_TIMEOUT_S)
-            lock.release()
 
 
 def _line_of(process: subprocess.Popen[str]) -> str:

@@ -14,7 +14,6 @@ Source, each program's own documentation, November 2026:
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -94,7 +93,7 @@ def launch(command: tuple[str, ...], told: Bases, environ: Mapping[str, str]) ->
         host = urlsplit(told.openai).hostname or ""
         for name in _NO_PROXY:
             environment[name] = ",".join(filter(None, (environ.get(name), host)))
-    name = PurePath(command[0].replace("\\", "/")).name.lower()
+    name = command[0].replace("\\", "/").rpartition("/")[2].lower()
     for ending in (".exe", ".cmd", ".ps1"):
         name = name.removesuffix(ending)
     change = PROGRAMS.get(name)

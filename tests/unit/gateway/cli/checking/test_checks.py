@@ -10,7 +10,6 @@ import pytest
 from gateway.cli.checking import checks
 from gateway.cli.checking.checks import (
     Finding,
-    check_client,
     check_database,
     check_keys_file,
     check_place,
@@ -162,35 +161,9 @@ def test_a_keys_file_must_exist_and_be_private(tmp_path: Path) -> None:
     assert not check_keys_file(settings).is_problem
 
 
-@pytest.mark.parametrize(
-    "given", ["http://127.0.0.1:8765/v1", "http://localhost:8765/v1", "http://127.0.0.1:8765/v1/"]
-)
-def test_a_client_that_is_pointed_at_the_gateway_is_in_order(given: str) -> None:
-    assert not check_client(Settings(), {"OPENAI_BASE_URL": given}, None).is_problem
-
-
-def test_a_client_is_expected_where_the_running_gateway_is() -> None:
-    running = owner("http://127.0.0.1:9/v1")
-    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    assert not check_client(Settings(), environ, running).is_problem
-    assert check_client(Settings(), environ, None).is_problem
-
-
-def test_a_client_that_is_pointed_elsewhere_is_a_problem() -> None:
-    finding = check_client(Settings(), {"OPENAI_BASE_URL": "http://me:pw@far/v1"}, None)
-    assert finding.fix == "export OPENAI_BASE_URL=http://127.0.0.1:8765/v1"
-    assert "pw" not in finding.text
-
-
 def test_a_finding_fits_80_columns_and_its_fix_stands_below() -> None:
     told = lines(Finding("database", "it cannot be read " * 9, "chmod 600 it"))
     assert told[0].startswith("x   database  it cannot")
     assert max(map(len, told)) <= 80
     assert told[-1] == f"{'':<14}fix: chmod 600 it"
     assert lines(Finding("port", "is free")) == ["ok  port      is free"]
-
-
-def test_a_client_that_is_not_pointed_anywhere_is_told_how() -> None:
-    finding = check_client(Settings(), {}, None)
-    assert not finding.is_problem
-    assert "export OPENAI_BASE_URL=" in finding.text
