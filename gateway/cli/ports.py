@@ -19,7 +19,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(
         host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, because asyncio's own loop sends small packets at once on such sockets alone:
+    # else an answer's body waits 40 ms for the acknowledgement of its head.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
             # On Windows, SO_REUSEADDR would let two programs listen on one port.

@@ -1,6 +1,5 @@
 """A whole gateway on a free port, inside the test's own event loop."""
 
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import aiohttp
 
 from gateway.app import build_app
+from gateway.cli.ports import bound_socket
 from gateway.cli.serving import background
 from gateway.settings import Settings
 
@@ -22,13 +22,28 @@ async def served(
     **more: Any,
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Serve with these settings; yield a client whose paths are the gateway's."""
+    async with (
+        served_at(folder, upstream=upstream, environ=environ, **more) as origin,
+        aiohttp.ClientSession(origin) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def served_at(
+    folder: Path,
+    *,
+    upstream: str = "offline",
+    environ: Mapping[str, str] | None = None,
+    **more: Any,
+) -> AsyncIterator[str]:
+    """Serve with these settings; yield `http://host:port`."""
     more = {"embedder": "none", **more}
     settings = Settings(db=str(folder / "library.db"), upstream=upstream, **more)
     app = build_app(settings, base_url=None, environ=environ or {})
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        async with background(app, listener) as origin, aiohttp.ClientSession(origin) as client:
-            yield client
+    with bound_socket("127.0.0.1", 0) as listener:
+        async with background(app, listener) as origin:
+            yield origin
 
 
 def chat(*texts: str, **more: Any) -> dict[str, Any]:
