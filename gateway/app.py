@@ -17,6 +17,8 @@ from gateway.addressing.address import PREFIX as TO_PREFIX
 from gateway.addressing.door import ToDoor
 from gateway.core import Gateway, opened
 from gateway.log import log_to_standard_error
+from gateway.mcp.endpoint import PATH as MCP_PATH
+from gateway.mcp.endpoint import Endpoint
 from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
 from gateway.routes.governed import Governed
@@ -50,9 +52,11 @@ def build_app(
         settings=settings, telemetry=telemetry, counters=Counters(), environ=environ, now=now
     )
 
+    mcp = Endpoint(gateway)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with opened(gateway, base_url=base_url):
+        async with opened(gateway, base_url=base_url), mcp.open():
             yield
 
     routes = [
@@ -63,7 +67,7 @@ def build_app(
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False
     app.middleware_stack = Door(
-        _Dispatch(gateway, app.router),
+        _Dispatch(gateway, mcp, app.router),
         names=Names(
             host=settings.host, hosts=settings.allowed_hosts, origins=settings.allowed_origins
         ),
@@ -81,7 +85,8 @@ def build_app(
 class _Dispatch:
     """Sends requests under /v1 on without the router, which would try every route first."""
 
-    def __init__(self, gateway: Gateway, router: Router) -> None:
+    def __init__(self, gateway: Gateway, mcp: Endpoint, router: Router) -> None:
+        self._mcp = mcp
         self._governed = {PREFIX + wire.path: Governed(gateway, wire) for wire in WIRES}
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
@@ -94,7 +99,9 @@ class _Dispatch:
         if is_addressed:
             scope = self._to.let_in(scope, PREFIX)
             path = scope["path"]
-        if scope["type"] != "http" or not path.startswith(f"{PREFIX}/"):
+        if path == MCP_PATH and scope["type"] == "http":
+            await self._mcp(scope, receive, send)
+        elif scope["type"] != "http" or not path.startswith(f"{PREFIX}/"):
             await self._router(scope, receive, send)
         elif (governed := self._governed.get(plain_path(path))) is not None:
             if scope["method"] != "POST":

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from gateway.mcp.names import UnknownTools, chosen
 from gateway.settings import (
     AUTO,
     LITELLM,
@@ -272,6 +273,7 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
     if settings.upstream.startswith("http") and _is_itself(settings.upstream, settings):
         raise SettingsError(sources["upstream"], "it is the gateway's own address")
     _check_redis_url(settings, sources["redis_url"])
+    _check_tools(settings, sources["mcp_tools"])
     for name, row in settings.upstreams.items():
         source = f"{sources['upstreams']}: upstreams.{name}.url"
         if row.url != OFFLINE and not _is_target(row.url):
@@ -288,6 +290,13 @@ def _check_redis_url(settings: Settings, source: str) -> None:
     if settings.redis_url and not is_redis_url(settings.redis_url):
         given = without_credentials(settings.redis_url)
         raise SettingsError(source, f"{given!r} is no redis://, rediss:// or unix:// address")
+
+
+def _check_tools(settings: Settings, source: str) -> None:
+    try:
+        chosen(settings.mcp_tools)
+    except UnknownTools as error:
+        raise SettingsError(source, str(error)) from error
 
 
 def _check_target(target: str, settings: Settings, source: str) -> None:

@@ -280,6 +280,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     to_remote_callers: Annotated[
         bool, Meta(description="Let callers from other machines name an upstream in the path, too.")
     ] = False
+    mcp_tools: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="What MCP clients are offered: `all`, `cooperative` (what an agent needs "
+            "whose host keeps the transcript: it reads, and adds what can be taken back), or tools "
+            "by name."
+        ),
+    ] = ("all",)
     allow_network_fs: Annotated[
         bool,
         Meta(

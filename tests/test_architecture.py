@@ -25,20 +25,26 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/upstream/direct.py", "library/embedding/remote.py"),
     "backports": ("gateway/body.py",),
     "brotli": ("gateway/body.py",),
-    "click": ("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
+    "click": (
+        *("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
+        "gateway/mcp/command.py",
+    ),
     "filelock": ("library/lock.py",),
     "httpx": (
         "gateway/cli/client.py",
+        "gateway/mcp/carrier.py",
         "gateway/cli/demo.py",
         "gateway/cli/checking/upstream_check.py",
     ),
     "imagesize": ("governor/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),
+    "mcp": ("gateway/mcp/*",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.
     "numpy": ("library/vectors/*", "library/embedding/minilm.py", "library/embedding/onnx.py"),
     "onnxruntime": ("library/embedding/onnx.py",),
     "orjson": ("*",),
     "prometheus_client": ("gateway/telemetry.py",),
+    "pydantic": ("gateway/mcp/*",),
     "quicktok": ("governor/counting/sources.py",),
     "redis": ("library/cache/redis.py",),
     "rich": ("gateway/cli/tables.py", "gateway/cli/progress.py", "gateway/bench/progress.py"),
@@ -69,7 +75,7 @@ HEAVY = {
         "redis",
     ),
     *("backports", "brotli"),
-    "gateway.app",
+    *("gateway.app", "gateway.cli.serving", "gateway.mcp.carrier", "gateway.mcp.serving"),
 }
 """What may be imported inside a function, because its cost is not owed at every start."""
 PURE_MAY_IMPORT = {

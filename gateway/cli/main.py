@@ -33,6 +33,7 @@ COMMANDS = {
     "unpin": ("pins", "Let go of a pinned message."),
     "forget": ("pins", "Delete a thread or a collection for good."),
     "import": ("cli.moving.importing", "Take in conversations of other programs, or an export."),
+    "mcp": ("mcp.command", "Serve memory to agents over MCP, on standard input and output."),
     "model": ("model", "Show, check or install the embedding model."),
     "verify": ("verify", "Check everything stored against its digests."),
     "bench": ("bench.command", "Measure what is found, on conversations with labelled questions."),

@@ -1,0 +1,60 @@
+"""Who asks through MCP, and the collection they are in.
+
+The door has let the request in already (gateway/middleware.py): a key stands for one collection.
+Only the owner of the database, through the bridge, may name another.
+"""
+
+from dataclasses import dataclass
+
+from mcp.server.mcpserver import Context
+
+from gateway.auth import Principal
+from gateway.core import Gateway
+from gateway.middleware import visit_of
+from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.routes.answers import NAME_CHARS_MAX
+from governor.standing import Counting
+from library.library import Library
+
+COUNTED_AS = "gpt-4o"
+"""Whose tokenizer counts what no request names a model for; others differ by a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """One caller of a tool, with what the tool works on."""
+
+    library: Library
+    principal: Principal
+    collection: str
+    collection_id: int
+
+
+class Access:
+    """Finds out who asks, on one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    async def asker(self, context: Context) -> Asker:
+        """Return who made the call that `context` belongs to.
+
+        Raises:
+            NotReady: the library is not open.
+            ScopeForbidden: a key that names another collection than its own.
+
+        """
+        library, _, _ = self.gateway.opened()
+        request = context.request_context.request
+        assert request is not None, "only HTTP comes here"
+        principal = visit_of(request.scope).principal
+        name = request.query_params.get("collection", principal.collection)
+        if name != principal.collection and not principal.is_owner:
+            raise ScopeForbidden(f"reach the collection {name!r}")
+        if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
+            raise BadParameter("collection", f"1 to {NAME_CHARS_MAX} printable characters")
+        return Asker(library, principal, name, await library.store.collection_id(name))
+
+    def count(self) -> Counting:
+        """Return what counts tokens where no model is named."""
+        return self.gateway.counters.counter_for(COUNTED_AS).count

@@ -1,0 +1,141 @@
+"""The MCP server on one gateway: its tools, resources and prompts, in the SDK's terms.
+
+An error that the gateway foresees reaches the model as the tool's answer, with its sentence; one
+that it does not is logged, and the model is told no more than that.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+
+from gateway.errors import ANSWERED
+from gateway.mcp.greeting import INSTRUCTIONS, NAME, TITLE, VERSION
+from gateway.mcp.names import TOOLS
+from gateway.mcp.prompts import add_prompts
+from gateway.mcp.resources import add_resources
+from gateway.mcp.tools.desk import DeskTools
+from gateway.mcp.tools.reading import ReadingTools
+from gateway.mcp.tools.turns import TurnTools
+
+log = logging.getLogger(__name__)
+LONG_FIELDS = ("block", "text")
+"""Shown to the model as they are, behind the rest: in JSON each line break would be two letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What a client may tell its user before it calls a tool."""
+
+    title: str
+    is_read_only: bool = True
+    is_destructive: bool = False
+    is_idempotent: bool = True
+
+
+_READS = {
+    "consult": "Search the library",
+    "open": "Read a record",
+    "grep": "Search for exact words or a pattern",
+    "plan_reading": "Plan what to read within a budget",
+    "sessions": "List recorded conversations",
+    "domains": "List projects and topics",
+    "status": "Show the state of the library",
+    "desk_refresh": "Lay out the reading desk",
+    "desk_get": "Read the desk",
+    "desk_watch": "Keep the desk fresh",
+    "desk_stop": "Stop keeping the desk fresh",
+    "flush": "Wait until a session can be found",
+}
+BEHAVIOURS: Mapping[str, Behaviour] = {
+    **{name: Behaviour(title) for name, title in _READS.items()},
+    "pin": Behaviour("Pin a record", is_read_only=False),
+    "unpin": Behaviour("Unpin a record", is_read_only=False),
+    "prepare": Behaviour("Prepare a turn", is_read_only=False, is_idempotent=False),
+    "commit": Behaviour("Commit a turn", is_read_only=False),
+}
+
+
+class Parts:
+    """What the servers of one gateway share: several offer different tools on the same state."""
+
+    def __init__(self, *, reading: ReadingTools, desk: DeskTools, turns: TurnTools) -> None:
+        self._holders: tuple[object, ...] = (reading, desk, turns)
+        self.reading = reading
+        self.desk = desk
+
+    def tool(self, name: str) -> Callable[..., Any]:
+        """Return the function behind a tool's name."""
+        holder = next(one for one in self._holders if hasattr(one, name))
+        found: Callable[..., Any] = getattr(holder, name)
+        return found
+
+
+class LibraryServer(MCPServer):
+    """The SDK's server, with our errors and our way to show an answer."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            result = await super().call_tool(name, arguments, context)
+        except UnexpectedToolError as error:
+            if isinstance(error.__cause__, ANSWERED):
+                raise ToolError(str(error.__cause__)) from error
+            raise
+        if isinstance(result, CallToolResult) and result.structured_content is not None:
+            return CallToolResult(
+                content=shown(result.structured_content),
+                structured_content=result.structured_content,
+            )
+        return result
+
+
+def make_server(parts: Parts, *, tools: frozenset[str]) -> LibraryServer:
+    """Return a server that offers some of the tools."""
+    with _own_log():
+        server = LibraryServer(NAME, title=TITLE, version=VERSION, instructions=INSTRUCTIONS)
+    for name in TOOLS:
+        if name in tools:
+            behaviour = BEHAVIOURS[name]
+            server.add_tool(
+                parts.tool(name),
+                name=name,
+                title=behaviour.title,
+                annotations=ToolAnnotations(
+                    title=behaviour.title,
+                    read_only_hint=behaviour.is_read_only,
+                    destructive_hint=behaviour.is_destructive,
+                    idempotent_hint=behaviour.is_idempotent,
+                    open_world_hint=False,
+                ),
+            )
+    add_resources(server, parts.reading, parts.desk)
+    add_prompts(server)
+    return server
+
+
+@contextmanager
+def _own_log() -> Iterator[None]:
+    """Keep the process's log as it is: the SDK's constructor puts a handler of its own, in colours,
+    where it finds none."""
+    root, placeholder = logging.getLogger(), logging.NullHandler()
+    root.addHandler(placeholder)
+    try:
+        yield
+    finally:
+        root.removeHandler(placeholder)
+
+
+def shown(structured: dict[str, Any]) -> list[Any]:
+    """Return an answer as a model reads it best: short JSON, then its long text as it is."""
+    long = [name for name in LONG_FIELDS if isinstance(structured.get(name), str)]
+    rest = {name: value for name, value in structured.items() if name not in long}
+    texts = [orjson.dumps(rest).decode(), *(structured[name] for name in long)]
+    return [TextContent(type="text", text=text) for text in texts if text]

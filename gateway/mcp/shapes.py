@@ -1,0 +1,98 @@
+"""What tools take and give: types whose limits the client sees, and bounds on every answer.
+
+An answer is read by a model, which pays for each token of it, and hosts cut what is longer than
+about 25,000 tokens. So texts are shown in part where there are many of them, lists end when their
+texts reach `ANSWER_CHARS`, and whatever was left out is counted.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from library.records import Event
+
+ANSWER_CHARS = 40_000
+"""Of the texts of one answer: about 10,000 tokens."""
+EXCERPT_CHARS = 1_200
+"""Of one found passage; a passage has about 1,000."""
+LINE_CHARS = 400
+"""Of one line that grep shows, and of a title."""
+LIMIT_MAX = 100
+"""Records of one answer."""
+NAME_CHARS_MAX = 512
+QUERY_CHARS_MAX = 8_000
+"""As much of a question as search reads."""
+TEXT_CHARS_MAX = 4 * 2**20
+"""Of one text that is handed over; a longer one is handed over in parts."""
+T = TypeVar("T")
+
+
+def _printable(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("must have no line breaks or control characters")
+    return value
+
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX), AfterValidator(_printable)]
+Session = Annotated[
+    Name,
+    Field(description="A stable name of this conversation, the same in every call."),
+]
+Record = Annotated[Name, Field(description="A record's id, as consult and grep return it.")]
+Thread = Annotated[
+    Name | None,
+    Field(description="Only this thread: an id that sessions lists, or a session's name."),
+]
+Subject = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=QUERY_CHARS_MAX,
+        description="What it is about, in words as for a person.",
+    ),
+]
+Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="The most to return.")]
+Tokens = Annotated[int, Field(ge=64, le=100_000)]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a record stands."""
+
+    id: str
+    thread: str
+    session: str | None
+    role: str
+    at: str
+    """When it was said, UTC."""
+
+
+def where(event: Event) -> Where:
+    return Where(
+        id=event.id,
+        thread=event.thread_id,
+        session=event.session_id,
+        role=event.role,
+        at=event.occurred_at.isoformat(timespec="seconds"),
+    )
+
+
+def cut(text: str, chars: int) -> str:
+    """Return a text, or its beginning with a mark that says how much is missing."""
+    if len(text) <= chars:
+        return text
+    return f"{text[:chars]}… [{len(text) - chars} more characters]"
+
+
+def within(items: Sequence[T], texts: Iterable[str]) -> list[T]:
+    """Return as many of the items, first to last, as an answer has room for; one at least."""
+    kept: list[T] = []
+    chars = 0
+    for item, text in zip(items, texts, strict=True):
+        chars += len(text)
+        if kept and chars > ANSWER_CHARS:
+            break
+        kept.append(item)
+    return kept

@@ -1,0 +1,307 @@
+"""Tools that look into the library and change nothing."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from gateway.mcp.access import Access, Asker
+from gateway.mcp.shapes import (
+    ANSWER_CHARS,
+    EXCERPT_CHARS,
+    LINE_CHARS,
+    Limit,
+    Name,
+    Record,
+    Subject,
+    Thread,
+    Tokens,
+    Where,
+    cut,
+    where,
+    within,
+)
+from library.asking import Question, ask
+from library.records import Hit, SearchResult
+
+EMBEDDER_WAIT_S = 10.0
+"""For the first call after the start; a model is loaded in a second or two."""
+PLAN_HITS = 200
+PREVIEW_CHARS = 160
+COUNT_MAX = 1_000
+"""Threads that are looked through for those that match."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One passage that was found."""
+
+    record: Where
+    text: str
+    part: str
+    """`2 of 5` where the record is longer than what is shown; "": it is whole."""
+    first_line: int
+    last_line: int
+    """Of the record, counted from 1: what open takes."""
+    score: float
+    why: dict[str, float]
+    """What the score is made of; empty unless `explain` is set."""
+    replaces: list[str]
+
+
+@dataclass(frozen=True)
+class Consulted:
+    """What was found, best first."""
+
+    found: list[Found]
+    shown: int
+    matched: int
+    """Passages that matched and were ranked; `shown` of them are here."""
+    is_truncated: bool
+    certainty: float
+    """0 to 1: how sure it is that any of it bears on the question."""
+    degraded: list[str]
+    """What was missing while searching; empty: nothing."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A record, or some lines of it."""
+
+    record: Where
+    text: str
+    first_line: int
+    last_line: int
+    line_count: int
+    is_truncated: bool
+    """There is more behind `last_line` than was asked for or fits an answer: ask on from there."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing to read, with open."""
+
+    id: str
+    first_line: int
+    last_line: int
+    tokens: int
+    score: float
+    preview: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to read to answer a question."""
+
+    parts: list[Part]
+    tokens: int
+    """What all of them cost together."""
+    shown: int
+    matched: int
+    is_truncated: bool
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Threads, the last used first."""
+
+    sessions: list[dict[str, Any]]
+    shown: int
+    matched: int
+    is_truncated: bool
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the library is."""
+
+    collection: str
+    library: dict[str, Any]
+
+
+class ReadingTools:
+    """`consult`, `open`, `plan_reading`, `sessions`, `status`."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+
+    async def consult(
+        self,
+        context: Context,
+        subject: Subject,
+        limit: Limit = 10,
+        thread: Thread = None,
+        minimum_relevance: Annotated[
+            float, Field(ge=0, le=1, description="Leave out what scores less.")
+        ] = 0.0,
+        explain: Annotated[bool, Field(description="Say what each score is made of.")] = False,
+    ) -> Consulted:
+        """Search everything recorded, by words and by meaning, best first. Does not touch the
+        desk. Shows passages with their lines: read on with open."""
+        asker = await self.access.asker(context)
+        result = await _search(asker, subject, thread=thread, limit=max(limit, 50))
+        useful = [hit for hit in result.hits if hit.score >= minimum_relevance]
+        found = [_found(hit, explain=explain) for hit in useful[:limit]]
+        kept = within(found, (one.text for one in found))
+        return Consulted(
+            found=kept,
+            shown=len(kept),
+            matched=len(useful),
+            is_truncated=len(kept) < len(useful),
+            certainty=round(result.certainty, 4),
+            degraded=list(result.degraded),
+        )
+
+    async def open(
+        self,
+        context: Context,
+        record: Record,
+        first_line: Annotated[int, Field(ge=1, description="The first line to read.")] = 1,
+        last_line: Annotated[
+            int | None, Field(ge=1, description="The last line to read; null: to the end.")
+        ] = None,
+    ) -> Opened:
+        """Read a record word for word, whole or by lines."""
+        asker = await self.access.asker(context)
+        event = await asker.library.store.event_by_id(record, collection_id=asker.collection_id)
+        lines = event.text.splitlines(keepends=True) or [""]
+        asked = lines[first_line - 1 : last_line]
+        kept = within(asked, asked)
+        text = "".join(kept)
+        stop = first_line - 1 + len(kept)
+        return Opened(
+            record=where(event),
+            text=cut(text, ANSWER_CHARS),
+            first_line=first_line,
+            last_line=stop,
+            line_count=len(lines),
+            is_truncated=len(kept) < len(asked) or len(text) > ANSWER_CHARS,
+        )
+
+    async def plan_reading(
+        self,
+        context: Context,
+        questions: Annotated[
+            list[Subject],
+            Field(min_length=1, max_length=8, description="What is to be answered."),
+        ],
+        budget_tokens: Annotated[
+            Tokens, Field(description="The most that all parts together may cost.")
+        ] = 4_000,
+        thread: Thread = None,
+    ) -> Plan:
+        """Map questions over everything recorded and return the parts to read within a budget:
+        ids with lines, the most useful first. Then read them with open, one by one, or hand each
+        to a helper of yours."""
+        asker = await self.access.asker(context)
+        ranked = [
+            (await _search(asker, question, thread=thread, limit=PLAN_HITS)).hits
+            for question in questions
+        ]
+        hits = _in_turn(ranked)
+        count = self.access.count()
+        parts: list[Part] = []
+        left = budget_tokens
+        for hit in hits:
+            tokens = count(_text(hit))
+            if tokens <= left and len(parts) < PLAN_HITS:
+                first, last = _lines(hit)
+                preview = cut(" ".join(_text(hit).split()), PREVIEW_CHARS)
+                parts.append(Part(hit.event.id, first, last, tokens, round(hit.score, 4), preview))
+                left -= tokens
+        return Plan(
+            parts=parts,
+            tokens=budget_tokens - left,
+            shown=len(parts),
+            matched=len(hits),
+            is_truncated=len(parts) < len(hits),
+        )
+
+    async def sessions(
+        self,
+        context: Context,
+        containing: Annotated[
+            Name | None, Field(description="Only those whose name, id or beginning holds this.")
+        ] = None,
+        limit: Limit = 20,
+    ) -> Listed:
+        """List the conversations that are recorded, the last used first."""
+        asker = await self.access.asker(context)
+        rows = await asker.library.store.threads(collection_id=asker.collection_id, limit=COUNT_MAX)
+        wanted = (containing or "").casefold()
+        matching = [
+            {**row, "title": cut(" ".join((row["title"] or "").split()), LINE_CHARS)}
+            for row in rows
+            if wanted in f"{row['id']}\n{row['session_id']}\n{row['title']}".casefold()
+        ]
+        kept = within(matching[:limit], (row["title"] for row in matching[:limit]))
+        return Listed(
+            sessions=kept,
+            shown=len(kept),
+            matched=len(matching),
+            is_truncated=len(kept) < len(matching),
+        )
+
+    async def status(self, context: Context) -> Status:
+        """Say what is recorded, how far it can be found, and what is wrong, if anything."""
+        asker = await self.access.asker(context)
+        found = await asker.library.status()
+        if not asker.principal.is_owner:
+            # Ids and errors of other collections may hold words.
+            seqs = [row["seq"] for row in found["quarantined"]]
+            own = await asker.library.store.events(seqs, collection_id=asker.collection_id)
+            mine = {event.seq for event in own}
+            found["quarantined"] = [row for row in found["quarantined"] if row["seq"] in mine]
+        return Status(collection=asker.collection, library=found)
+
+
+async def _search(asker: Asker, words: str, *, thread: str | None, limit: int) -> SearchResult:
+    await asker.library.wait_opened(EMBEDDER_WAIT_S)
+    return await ask(
+        asker.library,
+        Question(
+            words=words,
+            asked_on=datetime.now(UTC).date(),
+            collection_id=asker.collection_id,
+            limit=limit,
+            thread=thread,
+        ),
+    )
+
+
+def _found(hit: Hit, *, explain: bool) -> Found:
+    passage = hit.passage
+    first, last = _lines(hit)
+    return Found(
+        record=where(hit.event),
+        text=cut(_text(hit), EXCERPT_CHARS),
+        part="" if passage.part_count == 1 else f"{passage.ordinal + 1} of {passage.part_count}",
+        first_line=first,
+        last_line=last,
+        score=round(hit.score, 4),
+        why={name: round(value, 4) for name, value in hit.signals.items()} if explain else {},
+        replaces=list(hit.replaces),
+    )
+
+
+def _text(hit: Hit) -> str:
+    return hit.event.text[hit.passage.start : hit.passage.stop]
+
+
+def _lines(hit: Hit) -> tuple[int, int]:
+    """Return the lines of the record, from 1, that a passage begins and ends in."""
+    before = len(f"{hit.event.text[: hit.passage.start]}x".splitlines())
+    return before, before + max(len(_text(hit).splitlines()) - 1, 0)
+
+
+def _in_turn(ranked: list[tuple[Hit, ...]]) -> list[Hit]:
+    """Return the hits of several questions: the best of each, then the second of each, ..."""
+    seen: dict[tuple[int, int], Hit] = {}
+    for rank in range(max(map(len, ranked), default=0)):
+        for hits in ranked:
+            if rank < len(hits):
+                passage = hits[rank].passage
+                seen.setdefault((passage.seq, passage.ordinal), hits[rank])
+    return list(seen.values())
