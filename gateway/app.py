@@ -27,8 +27,11 @@ from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
 from gateway.routes.moving import MovingRoutes
 from gateway.routes.passthrough import PassThrough
+from gateway.routes.responses import BASE as RESPONSES_BELOW
+from gateway.routes.responses import ResponsesBelow
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
+from gateway.wire.responses.wire import RESPONSES
 from gateway.wire.wires import WIRES
 from governor.counting import Counters
 
@@ -88,6 +91,7 @@ class _Dispatch:
     def __init__(self, gateway: Gateway, mcp: Endpoint, router: Router) -> None:
         self._mcp = mcp
         self._governed = {PREFIX + wire.path: Governed(gateway, wire) for wire in WIRES}
+        self._responses = ResponsesBelow(gateway, self._governed[PREFIX + RESPONSES.path])
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
         self._router = router
@@ -107,6 +111,8 @@ class _Dispatch:
             if scope["method"] != "POST":
                 raise UnknownPath(scope["method"], path)
             await governed(scope, receive, send)
+        elif path.startswith(RESPONSES_BELOW):
+            await self._responses(scope, receive, send)
         elif path == f"{PREFIX}/models" and scope["method"] == "GET" and not is_addressed:
             await self._models(scope, receive, send)
         else:

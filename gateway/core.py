@@ -30,6 +30,7 @@ from gateway.upstream.direct import open_pool
 from gateway.upstream.embedder import embedder_options
 from gateway.upstream.opening import expects_openai, made_upstreams, patience_of
 from gateway.upstream.protocol import Upstream
+from gateway.upstream.speaking import Speaking
 from gateway.wire.seen import SeenMessages
 from gateway.wire.wires import WIRES
 from governor.counting import Counters
@@ -58,7 +59,11 @@ class Gateway:
         default_factory=lambda: {wire.name: SeenMessages() for wire in WIRES}
     )
     """For each wire: the same JSON is another message in another protocol."""
+    speaking: Speaking = field(init=False)
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
+
+    def __post_init__(self) -> None:
+        self.speaking = Speaking(limit_bytes=self.settings.max_reply_bytes)
 
     def opened(self) -> tuple[Library, Routing, Relay]:
         """Return the parts that exist while the gateway is open.

@@ -24,10 +24,12 @@ from gateway.refusals import (
     Overloaded,
     RequestRefused,
     ScopeForbidden,
+    UnknownItem,
     UnknownPath,
+    UnknownReply,
     UpgradeUnsupported,
 )
-from gateway.upstream.protocol import UpstreamFailed
+from gateway.upstream.protocol import Untranslated, UpstreamFailed
 from gateway.wire.protocol import MalformedRequest, Refusal, Wire
 from governor.counting.registry import UnknownTokenizer
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
@@ -45,6 +47,8 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     ScopeForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "insufficient_permissions"),
     HostForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_host"),
     AddressForbidden: (HTTPStatus.FORBIDDEN, _CALLERS, "forbidden_address"),
+    UnknownReply: (HTTPStatus.BAD_REQUEST, _CALLERS, "previous_response_not_found"),
+    UnknownItem: (HTTPStatus.NOT_FOUND, _CALLERS, "item_not_found"),
     UnknownPath: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     UpgradeUnsupported: (HTTPStatus.UPGRADE_REQUIRED, _CALLERS, "websocket_unsupported"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
@@ -60,6 +64,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     RequestRefused: (HTTPStatus.BAD_REQUEST, _CALLERS, "refused"),
     GovernorError: (HTTPStatus.INTERNAL_SERVER_ERROR, _SERVERS, "internal_error"),
     LibraryError: (HTTPStatus.SERVICE_UNAVAILABLE, _SERVERS, "store_unavailable"),
+    Untranslated: (HTTPStatus.BAD_REQUEST, _CALLERS, "unsupported_by_upstream"),
     UpstreamFailed: (HTTPStatus.BAD_GATEWAY, "upstream_error", "upstream_failed"),
 }
 ANSWERED = tuple(_ANSWERS)
@@ -91,9 +96,9 @@ def answer(error: Exception, wire: Wire) -> Answer:
     return json_answer(refusal.status, wire.error_body(refusal), headers=headers)
 
 
-def error_event(error: Exception, wire: Wire) -> bytes:
-    """Return what a stream says when it breaks."""
-    return wire.error_event(refusal_of(error, wire))
+def error_event(error: Exception, wire: Wire, event_count: int) -> bytes:
+    """Return what a stream says when it breaks, after so many events."""
+    return wire.error_event(refusal_of(error, wire), event_count)
 
 
 def refusal_of(error: Exception, wire: Wire) -> Refusal:
@@ -106,9 +111,13 @@ def refusal_of(error: Exception, wire: Wire) -> Refusal:
         param = error.param
     elif isinstance(error, MalformedTranscript):
         param = f"{wire.items}.[{error.index}]"
-    elif isinstance(error, BudgetTooSmall):
+    elif isinstance(error, BudgetTooSmall | UnknownItem):
         param = wire.items
-    if isinstance(error, UpstreamFailed):
+    elif isinstance(error, UnknownReply):
+        param = "previous_response_id"
+    if isinstance(error, Untranslated):
+        param = error.param
+    elif isinstance(error, UpstreamFailed):
         code = f"upstream_{error.kind}"
     return Refusal(
         status=error.status if isinstance(error, UpstreamFailed) else int(status),

@@ -2,8 +2,9 @@
 
 The client's own words only: a header made for us, headers that known clients send, then fields of
 the body (DESIGN 4.2). When none is there the thread is found by content, which is the library's
-work. `previous_response_id` is not read here: it names the reply before, another one every turn,
-and only a codec that has responses can turn it into a thread.
+work. `conversation` stands before the other fields, since it is what the past is asked for by.
+`previous_response_id` is not read here: it names the reply before, another one every turn, and the
+store knows which thread that is of (gateway/routes/continuing.py).
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,16 +57,16 @@ def session_of(headers: Mapping[str, str], fields: Mapping[str, Any]) -> tuple[s
 
 def _named_in_body(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield what may name a session, in order, with its name."""
-    metadata = fields.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    for name in _METADATA_FIELDS:
-        yield f"metadata.{name}", metadata.get(name)
-    yield "prompt_cache_key", fields.get("prompt_cache_key")
     conversation = fields.get("conversation")
     yield (
         "conversation",
         conversation.get("id") if isinstance(conversation, dict) else conversation,
     )
+    metadata = fields.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    for name in _METADATA_FIELDS:
+        yield f"metadata.{name}", metadata.get(name)
+    yield "prompt_cache_key", fields.get("prompt_cache_key")
     user_id = metadata.get("user_id")
     yield "metadata.user_id", _session_part(user_id) if isinstance(user_id, str) else None
 

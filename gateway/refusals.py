@@ -6,6 +6,8 @@
   x ScopeForbidden       the key does not reach so far
   x HostForbidden        the Host or Origin header names somebody else (DNS rebinding)
   x AddressForbidden     the upstream in the path is not one that may be asked
+  x UnknownReply         the reply that a request goes on from is not in the store
+  x UnknownItem          an item that a request refers to is not in the store
   x UnknownPath          no such route, or not with this method
   x UpgradeUnsupported   a WebSocket is asked for
   x BodyTooLarge         the body, as sent or decoded, is over the limit
@@ -62,6 +64,28 @@ class AddressForbidden(RequestRefused):
     def __init__(self, origin: str, why: str) -> None:
         super().__init__(f"{origin} {why}")
         self.origin = origin
+
+
+class UnknownReply(RequestRefused):
+    """No reply of this id is in the caller's collection."""
+
+    def __init__(self, identifier: str) -> None:
+        super().__init__(
+            f"Previous response with id {identifier!r} not found: it was not answered through this "
+            "gateway, or is deleted. Send the conversation itself."
+        )
+        self.identifier = identifier
+
+
+class UnknownItem(RequestRefused):
+    """No item of this id is in a reply that the store has."""
+
+    def __init__(self, identifier: str) -> None:
+        super().__init__(
+            f"Item with id {identifier!r} not found: it was not answered through this gateway, or "
+            "is deleted. Send the item itself (with 'store': false most clients do)."
+        )
+        self.identifier = identifier
 
 
 class UnknownPath(RequestRefused):

@@ -331,6 +331,7 @@ class _Run:
             usage=read.usage,
             finish_reason=read.finish_reason,
             error=error,
+            names=read.names,
         )
 
     # -- sending ---------------------------------------------------------------------------------
@@ -351,7 +352,8 @@ class _Run:
         if not isinstance(self._answer, StreamedAnswer):
             return  # Within a JSON body nothing can be said; the server closes the connection.
         gap = b"\n\n" if self._answer.is_event_open else b""
-        await self._send_body(gap + error_event(self._error, self._turn.wire), is_last=True)
+        event = error_event(self._error, self._turn.wire, self._answer.event_count)
+        await self._send_body(gap + event, is_last=True)
 
     async def _send_head(self, status: int, headers: Headers) -> None:
         await self._put(

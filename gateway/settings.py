@@ -45,12 +45,13 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "client's own key is forwarded."
         ),
     ] = ""
+    speaks: Annotated[
+        tuple[Literal["chat", "responses", "messages"], ...],
+        Meta(description="Protocols that it takes; empty: known by its address, or found out."),
+    ] = ()
     strip_old_reasoning: Annotated[
         bool,
-        Meta(
-            description="Leave out the reasoning of assistant messages before the last user "
-            "message."
-        ),
+        Meta(description="Leave out reasoning of assistant messages before the last user message."),
     ] = False
 
 

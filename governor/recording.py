@@ -63,8 +63,8 @@ class Recorder:
                 )
             )
         except (StoreUnavailable, StoreCorrupt):
-            if request.policy.is_strict_durability:
-                raise
+            if request.policy.is_strict_durability or request.follows is not None:
+                raise  # Without the past that it names it would be another request.
             report.degraded.append("unrecorded")
             return None
         report.thread_id = recorded.thread_id
@@ -76,13 +76,14 @@ class Recorder:
 
     async def history(self, request: TurnRequest, recorded: RecordedTurn) -> list[Event]:
         """Return the stored past of a client that sends only its newest message; it begins with
-        a message of the user, as a prompt must."""
+        a message of the user, as a prompt must, unless the user said nothing for so long."""
         events = await self._library.store.path_events(
             recorded.path,
             before_position=recorded.positions[0],
             limit=min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN),
         )
-        return list(dropwhile(lambda event: event.role != "user", events))
+        from_user = list(dropwhile(lambda event: event.role != "user", events))
+        return from_user or list(dropwhile(lambda event: event.role == "tool", events))
 
 
 def with_history(request: TurnRequest, history: Sequence[Event]) -> Sequence[Message]:

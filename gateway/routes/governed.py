@@ -14,6 +14,7 @@ from gateway.core import Gateway
 from gateway.identity import SESSION_CHARS_MAX, session_of
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.routes.continuing import BY_REPLY, Continued, continued
 from gateway.routing import Routing, Target
 from gateway.settings import Settings
 from gateway.turn import Turn
@@ -45,8 +46,15 @@ class Governed:
         self._seen = gateway.seen[wire.name].messages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        _, routing, relay = self._gateway.opened()
+        turn = await self.turn(scope, receive)
+        _, _, relay = self._gateway.opened()
+        await relay.run(turn, receive, send)
+
+    async def turn(self, scope: Scope, receive: Receive) -> Turn:
+        """Return the turn that a request asks for."""
+        library, routing, _ = self._gateway.opened()
         settings, visit = self._gateway.settings, visit_of(scope)
+        principal = visit.principal
         headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
         body = await read_body(
             receive, limit_bytes=settings.max_body_bytes, count=visit.stay.take_bytes
@@ -57,17 +65,18 @@ class Governed:
                 body, headers["content-encoding"], limit_bytes=settings.max_body_bytes
             )
             visit.stay.take_bytes(max(len(body) - sent_bytes, 0))
-        request = await self._decoded(body)
-        target = routing.target(request.model, visit.principal)
-        turn = Turn(
-            request=self._turn_request(request, target, visit.principal, headers),
-            upstream=target.upstream,
-            is_stream=request.is_stream,
-            outgoing=_Outgoing(self._wire, request, body, target, routing, visit.principal, scope),
+        asked = await continued(
+            await self._decoded(body), self._wire, library, principal.collection
+        )
+        target = routing.target(asked.request.model, principal)
+        return Turn(
+            request=self._turn_request(asked, target, principal, headers),
+            upstream=self._gateway.speaking.upstream_for(self._wire.name, target.upstream),
+            is_stream=asked.request.is_stream,
+            outgoing=_Outgoing(self._wire, asked.request, body, target, routing, principal, scope),
             wire=self._wire,
             has_room_for=visit.stay.has_room_for,
         )
-        await relay.run(turn, receive, send)
 
     async def _decoded(self, body: bytes) -> ClientRequest:
         if len(body) <= OFF_LOOP_BYTES:
@@ -76,17 +85,21 @@ class Governed:
 
     def _turn_request(
         self,
-        request: ClientRequest,
+        asked: Continued,
         target: Target,
         principal: Principal,
         headers: Mapping[str, str],
     ) -> TurnRequest:
+        request = asked.request
         session_id, identified_by = session_of(headers, request.fields)
+        is_recorded = not _is_asked(headers, RECORD, "off", otherwise="on")
+        if not is_recorded and asked.follows is not None:
+            raise BadParameter(RECORD, "on where a request goes on from what is recorded")
         return TurnRequest(
             turn_id=secrets.token_hex(TURN_ID_BYTES),
             collection=principal.collection,
             session_id=session_id,
-            identified_by=identified_by,
+            identified_by=identified_by if asked.reply is None else BY_REPLY,
             model=request.model,
             upstream=target.upstream.name,
             messages=request.messages,
@@ -101,7 +114,9 @@ class Governed:
             ),
             dialect=self._wire.dialect,
             event_id=_event_id(headers),
-            is_recorded=not _is_asked(headers, RECORD, "off", otherwise="on"),
+            is_recorded=is_recorded,
+            follows=asked.follows,
+            instruction_count=request.instruction_count,
         )
 
 
@@ -143,7 +158,10 @@ class _Outgoing:
         request, name = self._request, self._target.model.name
         if name != request.model:
             return self._wire.encode(request, prepared.plan, name)
-        if prepared.plan is None:
+        is_as_it_came = prepared.plan is None and (
+            request.past is None or prepared.report.is_observe
+        )
+        if is_as_it_came:
             return self._body
         return self._wire.encode(request, prepared.plan, None)
 

@@ -13,7 +13,8 @@ import asyncio
 import io
 import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -36,6 +37,11 @@ _PROBE_TIMEOUT_S = 3.0
 """Readiness is asked every few seconds by who waits no longer than that."""
 _ONE_WRITE_BYTES_MAX = 1_048_576
 """aiohttp warns of a larger body in one piece, since it would hold the event loop."""
+SPOKEN_AT = {
+    "api.openai.com": frozenset({"chat", "responses"}),
+    "api.anthropic.com": frozenset({"chat", "messages"}),
+}
+"""Protocols by host. Anthropic takes chat completions too ("OpenAI SDK compatibility")."""
 _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -95,10 +101,20 @@ def _reason(error: Exception) -> str:
 class DirectUpstream:
     """One OpenAI-compatible server."""
 
-    def __init__(self, name: str, *, url: str, pool: Pool, patience: Patience) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        url: str,
+        pool: Pool,
+        patience: Patience,
+        speaks: Iterable[str] = (),
+    ) -> None:
+        """`speaks` names protocols; none: known by its address, if at all."""
         self.name = name
         base, _, self._query = url.partition("?")
         self.url = base.rstrip("/")
+        self.speaks = frozenset(speaks) or SPOKEN_AT.get(urlsplit(base).hostname or "")
         self._pool = pool
         self._patience = patience
         self._has_tokenizer = True

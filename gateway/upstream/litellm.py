@@ -76,6 +76,7 @@ class LitellmUpstream:
         """`api_key` None: the provider's own environment variable, else the client's key.
         `options` are further arguments of every call, such as `api_base`."""
         self.name = name
+        self.speaks: frozenset[str] | None = frozenset({"chat"})
         self._model = model
         self._patience = patience
         self._api_key = api_key

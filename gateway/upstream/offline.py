@@ -23,9 +23,11 @@ from starlette.routing import Route
 
 from gateway.offline_answer import Call, OfflineAnswer, answer_to
 from gateway.upstream.protocol import UpstreamRequest
+from gateway.upstream.speaking import Speaking
 from gateway.wire.chat.message import message_of
 from gateway.wire.chat.request import decode, has_usage_chunk
 from gateway.wire.protocol import ClientRequest, MalformedRequest
+from gateway.wire.wires import wire_of
 from governor.counting import Counters
 from governor.errors import MalformedTranscript
 
@@ -33,6 +35,8 @@ MODEL = "offline"
 CREATED = 1_750_000_000
 """A fixed second, so that equal requests get equal answers."""
 CHOICES_MAX = 8
+BODY_BYTES_MAX = 2**20
+"""No answer of quotations is nearly so long."""
 ARGUMENT_CHARS = 12
 """Of a tool call's arguments in one event, so that clients must join them."""
 
@@ -77,6 +81,7 @@ class OfflineUpstream:
         self, name: str = MODEL, *, counters: Counters, window_tokens: int | None = None
     ) -> None:
         self.name = name
+        self.speaks: frozenset[str] | None = frozenset({"chat"})
         self._counter = counters.counter_for(MODEL)
         self._window_tokens = window_tokens
 
@@ -281,12 +286,14 @@ def _json_reply(status: HTTPStatus, value: Any) -> OfflineReply:
 def offline_app(*, window_tokens: int | None = None) -> Starlette:
     """Return a server of this upstream under `/v1`."""
     upstream = OfflineUpstream(counters=Counters(), window_tokens=window_tokens)
+    speaking = Speaking(limit_bytes=BODY_BYTES_MAX)
 
     async def serve(request: Request) -> Response:
-        reply = await upstream.open(
+        path = request.url.path.removeprefix("/v1")
+        reply = await speaking.upstream_for(wire_of(path).name, upstream).open(
             UpstreamRequest(
                 method=request.method,
-                path=request.url.path.removeprefix("/v1"),
+                path=path,
                 headers=dict(request.headers),
                 body=await request.body(),
             )

@@ -46,7 +46,9 @@ def made_upstreams(
                 api_key=environ.get(key_name) if key_name else None,
             )
         else:
-            made[place] = DirectUpstream(name, url=url, pool=pool, patience=patience)
+            made[place] = DirectUpstream(
+                name, url=url, pool=pool, patience=patience, speaks=row.speaks if row else ()
+            )
     return made
 
 

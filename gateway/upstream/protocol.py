@@ -1,7 +1,8 @@
 """What an upstream driver must do; the relay knows nothing else about providers.
 
 A driver opens one exchange and hands back the status, the headers and the body as bytes in the
-client's protocol. Where the provider is reached otherwise (litellm), the driver builds those bytes.
+client's protocol. Where the provider is reached otherwise (litellm), the driver builds those bytes;
+where it speaks another protocol, a driver around it translates (crossed.py).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
@@ -49,6 +50,14 @@ class UpstreamFailed(Exception):
         self.status = status
 
 
+class Untranslated(UpstreamFailed):
+    """Field `param` of the request has no counterpart in the protocol that the upstream speaks."""
+
+    def __init__(self, detail: str, *, param: str) -> None:
+        super().__init__("unsupported", detail, status=400)
+        self.param = param
+
+
 class UpstreamReply(Protocol):
     """An open answer. `aclose` must be called, and ends the upstream's work at once."""
 
@@ -71,6 +80,8 @@ class Upstream(Protocol):
     """One configured provider."""
 
     name: str
+    speaks: frozenset[str] | None
+    """Names of the protocols that it takes; None: that is not known."""
 
     async def open(self, request: UpstreamRequest) -> UpstreamReply:
         """Send the request and return when the answer's head is there.

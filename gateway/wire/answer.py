@@ -34,7 +34,7 @@ class Ending(Enum):
 class StreamedAnswer:
     """An answer in events."""
 
-    __slots__ = ("_chunks", "_has_events", "_reader", "lack", "ready")
+    __slots__ = ("_chunks", "_reader", "event_count", "lack", "ready")
 
     is_overgrown = False
 
@@ -45,7 +45,7 @@ class StreamedAnswer:
             rewrite=lambda data: wire.rewritten_error(data, True),
         )
         self._chunks = wire.reader(limit_bytes)
-        self._has_events = False
+        self.event_count = 0
         self.lack = "the upstream ended its stream in the middle of the reply"
         self.ready = b""
         """May be shown now, and is not kept here."""
@@ -53,8 +53,8 @@ class StreamedAnswer:
     def take(self, piece: bytes) -> None:
         self.ready, events = self._reader.feed(piece)
         for event in events:
-            self._has_events = True
             self._chunks.add(event)
+        self.event_count += len(events)
 
     def keep_no_more(self) -> None:
         """Record nothing of what is still to come; it is shown all the same."""
@@ -87,7 +87,7 @@ class StreamedAnswer:
             return Ending.ERROR
         if self._reader.has_done or self._chunks.read().is_complete:
             return Ending.COMPLETE
-        if not (self._has_events or events):
+        if not (self.event_count or events):
             self.lack = NO_STREAM
         return Ending.CUT
 
@@ -100,7 +100,8 @@ class StreamedAnswer:
 
     @property
     def is_complete(self) -> bool:
-        return self._reader.has_done or self._chunks.read().is_complete
+        has_ended = self._reader.has_done and not self._chunks.error
+        return has_ended or self._chunks.read().is_complete
 
 
 class WholeAnswer:

@@ -40,6 +40,19 @@ class MalformedRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """What a request names of its conversation and does not bring: the gateway's own store has it
+    (gateway/routes/continuing.py)."""
+
+    reply: str | None = None
+    """The id of the reply that it goes on from."""
+    is_session: bool = False
+    """It goes on from wherever its session is."""
+    items: tuple[str, ...] = ()
+    """Ids of items of earlier replies."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClientRequest:
     """A decoded request."""
 
@@ -58,6 +71,11 @@ class ClientRequest:
     is_stream: bool
     reply_tokens: int | None
     """The client's own maximum for the reply."""
+    instruction_count: int = 0
+    """So many messages at the start are system text for this request alone: who goes on from its
+    reply sends other ones."""
+    past: Past | None = None
+    """Where there is one, the body is not the whole prompt, and never goes out as it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,8 @@ class ReadReply:
     """Of the first choice, in the protocol's own word."""
     error: str | None
     """The upstream's own, where it answered with one in place of a reply."""
+    names: tuple[str, ...] = ()
+    """Ids by which a client may refer to the reply, and to its items; the reply's own first."""
 
 
 class ReplyReader(Protocol):
@@ -157,5 +177,11 @@ class Wire:
     second argument tells whether its status is the right one, 400."""
     error_body: Callable[[Refusal], Mapping[str, Any]]
     """Returns the JSON of a refusal."""
-    error_event: Callable[[Refusal], bytes]
-    """Returns what a stream says when it breaks, blank line and all."""
+    error_event: Callable[[Refusal, int], bytes]
+    """Returns what a stream says when it breaks, blank line and all; the second argument is how
+    many events it had before."""
+    with_past: Callable[[ClientRequest, Mapping[str, Any], Sequence[str]], ClientRequest] | None = (
+        None
+    )
+    """Returns the request with the items that it only referred to, by their ids, and with the
+    system texts that its past handed on. None: its requests have no past."""

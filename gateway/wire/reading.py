@@ -39,13 +39,16 @@ class ReadBody:
 def read_fields(body: bytes, *, items: str, what: str) -> ReadBody:
     """Return what is in `body`; `items` names the list, `what` the kind of request.
 
+    A text in place of the list is left to the caller.
+
     Raises:
         MalformedRequest: it is no JSON object, or the list is none.
 
     """
     try:
         written = _FIELDS.decode(body)
-        found = _ITEMS.decode(written[items]) if items in written else []
+        is_text = bytes(written.get(items, b'"')).startswith(b'"')
+        found = [] if is_text else _ITEMS.decode(written[items])
         fields = {
             name: None if name == items else orjson.loads(bytes(part))
             for name, part in written.items()

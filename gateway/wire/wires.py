@@ -2,8 +2,9 @@
 
 from gateway.wire.chat.wire import CHAT
 from gateway.wire.protocol import Wire
+from gateway.wire.responses.wire import RESPONSES
 
-WIRES: tuple[Wire, ...] = (CHAT,)
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES)
 
 
 def wire_of(path: str) -> Wire:

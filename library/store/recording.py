@@ -174,7 +174,7 @@ class _Recording:
     def _finish(self, thread: Thread, place: Place, head: Node | None, front_count: int) -> None:
         """Write the turn row, the client's own chain when it is another, and the live head."""
         turn = self._turn
-        own_chain = self._own_chains[-1] if head is not None else None
+        own_chain = self._own_chains[-1] if self._own_chains else None
         if head is None or place.is_newest_only or own_chain == head.chain:
             own_chain = None
         else:

@@ -113,6 +113,14 @@ async def test_a_reply_without_words_is_named_all_the_same(client: Client) -> No
     assert await texts(client, "resp_1") == ["one"]
 
 
+async def test_a_request_may_follow_a_reply_with_system_text_alone(client: Client) -> None:
+    await end(client, await client.record([("user", "one")]), "1", "resp_1")
+    named = await client.store.names.reply("resp_1", collection_id=await ids(client))
+    turn = await follow(client, named.seq)
+    await end(client, turn, "again", "resp_2")
+    assert await texts(client, "resp_2") == ["one", "1", "again"]
+
+
 async def test_what_held_for_one_request_alone_is_not_handed_on(client: Client) -> None:
     turn = replace(
         client.turn([("user", "one")]),

@@ -227,7 +227,8 @@ def events(db: Path) -> list[dict[str, Any]]:
     for row in found:
         row["body"] = json.loads(row["body"])
         if row["text"] is None:  # It is the content once more.
-            content = row["body"]["content"]
+            body = row["body"]["items"][0] if "items" in row["body"] else row["body"]
+            content = body.get("content", body.get("output"))
             row["text"] = content if isinstance(content, str) else content[0]["text"]
     return found
 

@@ -30,8 +30,17 @@ from tests.e2e.answers import (
     streamed,
 )
 from tests.e2e.legality import violations
+from tests.e2e.responses_answers import (
+    RESPONSES_PATH,
+    as_chat,
+    responded,
+    spoken,
+    streamed_items,
+)
 
 CHAT_PATH = "/v1/chat/completions"
+CHAT_PATHS = (CHAT_PATH, RESPONSES_PATH)
+"""Where a model is asked, in any protocol."""
 _HEAD_MAX_BYTES = 1 << 20
 
 
@@ -69,8 +78,13 @@ class Seen:
         return value
 
     @property
+    def as_chat(self) -> dict[str, Any]:
+        """The request in chat completions' words, whichever protocol it came in."""
+        return as_chat(self.json) if self.path == RESPONSES_PATH else self.json
+
+    @property
     def messages(self) -> list[dict[str, Any]]:
-        found = self.json["messages"]
+        found = self.as_chat["messages"]
         assert isinstance(found, list)
         return found
 
@@ -83,6 +97,10 @@ def echo(seen: Seen) -> Answer:
     texts = [m["content"] for m in seen.messages if m["role"] == "user"]
     text = "reply to " + (str(texts[-1])[-60:] if texts else "nothing")
     text = text.encode("utf-8", "replace").decode()  # A question may hold half a surrogate pair.
+    if seen.path == RESPONSES_PATH:
+        item, name = spoken(text), f"resp_{seen.number}"
+        is_stream = seen.json.get("stream")
+        return streamed_items(item, name=name) if is_stream else responded(item, name=name)
     if seen.json.get("stream"):
         asked = (seen.json.get("stream_options") or {}).get("include_usage", False)
         return streamed(text, wants_usage=asked)
@@ -128,7 +146,7 @@ class StubUpstream:
 
     @property
     def chats(self) -> list[Seen]:
-        return [seen for seen in self.requests if seen.path == CHAT_PATH]
+        return [seen for seen in self.requests if seen.path in CHAT_PATHS]
 
     @property
     def last(self) -> Seen:
@@ -193,8 +211,8 @@ class StubUpstream:
         seen = Seen(
             number, method, target, headers, body, connection.number, arrived_at=time.monotonic()
         )
-        if seen.path == CHAT_PATH and self.budget_tokens is not None:
-            found = violations(seen.json, budget_tokens=self.budget_tokens)
+        if seen.path in CHAT_PATHS and self.budget_tokens is not None:
+            found = violations(seen.as_chat, budget_tokens=self.budget_tokens)
             self.violations += [f"request {seen.number}: {text}" for text in found]
         with self._arrivals:
             self.requests.append(seen)
@@ -206,7 +224,7 @@ class StubUpstream:
         if queue:
             chosen = queue.popleft()
             return chosen if isinstance(chosen, Answer) else chosen(seen)
-        if seen.path == CHAT_PATH:
+        if seen.path in CHAT_PATHS:
             return self.respond(seen)
         if seen.path == "/v1/models":
             model = {"id": "stub-1", "object": "model", "created": 1, "owned_by": "stub"}
@@ -215,7 +233,7 @@ class StubUpstream:
 
     async def _answer(self, connection: "_Connection", seen: Seen) -> bool:
         """Play the answer; return whether the connection can serve another request."""
-        if seen.path == CHAT_PATH and self.on_chat is not None:
+        if seen.path in CHAT_PATHS and self.on_chat is not None:
             await asyncio.to_thread(self.on_chat, seen)
         answer = self._choose(seen)
         try:

@@ -15,10 +15,7 @@ LATER = {
     "J7": "the same sentence six times: near-duplicates are the retrieval issue's",
     "J8": "a replaced fact: links between records are the retrieval issue's",
 }
-CANNOT_APPLY = {
-    "B7": "chat completions has no endpoint that counts tokens; those of Messages and Responses "
-    "come with their protocols, and must answer for the governed prompt then",
-}
+CANNOT_APPLY: dict[str, str] = {}
 
 
 def cases_of(source: str) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.answers import Json
 from tests.e2e.gateway_process import GatewayProcess, run_cli
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client, Reply, assistant, filler, texts, user
+from tests.e2e.talk import MODEL, Client, Reply, assistant, filler, texts, user
 
 OWNERS = ("ada", "ben", "cyd")
 LEAVER = "dan"
@@ -164,3 +164,19 @@ def test_no_request_of_one_key_ever_shows_text_of_another(
                 path = f"/library/threads/{thread}/desk"
                 answer = household.gateway.get(path, headers=household.headers(owner))
                 assert answer.status_code == 404
+
+
+def test_an_answers_id_is_known_in_its_own_collection_only(
+    household: Household, topic: str
+) -> None:
+    """CASES H3: neither to go on from, nor to be read, nor to be deleted."""
+    http, as_ben = household.client.http, household.headers("ben")
+    body = {"model": MODEL, "input": f"the secret of {topic}"}
+    mine = http.post("/responses", json=body, headers=household.headers("ada")).json()["id"]
+    theirs = http.post("/responses", json={**body, "previous_response_id": mine}, headers=as_ben)
+    assert theirs.json()["error"]["code"] == "previous_response_not_found"
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/input_items")):
+        answer = http.request(method, f"/responses/{mine}{path}", headers=as_ben)
+        assert answer.status_code == 404
+        assert topic not in answer.text
+    assert http.get(f"/responses/{mine}", headers=household.headers("ada")).status_code == 200

@@ -23,8 +23,8 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
     }
 
 
-def error_event(refusal: Refusal) -> bytes:
-    """Return what a stream says when it breaks."""
+def error_event(refusal: Refusal, event_count: int = 0) -> bytes:
+    """Return what a stream says when it breaks; its events have no numbers."""
     return b"data: " + orjson.dumps(error_body(refusal)) + b"\n\n"
 
 

@@ -68,6 +68,7 @@ class Upstream:
     """Answers what the test puts into it."""
 
     name = "scripted"
+    speaks: frozenset[str] | None = None
 
     def __init__(self, *pieces: Piece, status: int = 200, headers: Any = EVENTS) -> None:
         self.status = status

@@ -15,7 +15,7 @@ from gateway.identity import BadSession, session_of
         ({"x-session-id": "b"}, {"prompt_cache_key": "c"}, ("b", "x-session-id")),
         ({"session_id": "d"}, {}, ("d", "session_id")),
         ({}, {"metadata": {"thread_id": "t"}}, ("t", "metadata.thread_id")),
-        ({}, {"prompt_cache_key": "c", "conversation": "v"}, ("c", "prompt_cache_key")),
+        ({}, {"prompt_cache_key": "c", "conversation": "v"}, ("v", "conversation")),
         ({}, {"conversation": {"id": "v"}}, ("v", "conversation")),
         ({}, {"metadata": {"user_id": "user_1_account_2_session_9"}}, ("9", "metadata.user_id")),
         ({}, {"metadata": {"user_id": '{"session_id": "8"}'}}, ("8", "metadata.user_id")),

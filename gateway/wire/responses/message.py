@@ -1,0 +1,283 @@
+"""Messages of the Responses protocol as the governor sees them, and as they go out. Pure.
+
+This module is the protocol's `governor.turn.Dialect`. A message of the client is one item. What
+the assistant said between two items of the client's - reasoning, words, calls - is one message
+with all of it, `{"items": [...]}`, because it is one answer, and because reasoning, its calls and
+their results travel together or not at all (DESIGN 1.3; OpenAI refuses a call whose reasoning is
+missing). The client's own JSON stays beside what the governor must know.
+
+`instructions` are a field of the request and no item; as a message they are `{"type":
+"instructions"}`, and they go out in their field.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.wire.responses.items import (
+    APPROVAL,
+    Parts,
+    call_id_of,
+    open_calls,
+    side_of,
+)
+from governor.desk.rendering import SEPARATOR, without_blocks, without_marker
+from governor.errors import MalformedTranscript
+from governor.identity import identity_digest
+from governor.layout import LEFT_OUT
+from governor.message import Message, Role
+from governor.transcript import EMPTY, INTERRUPTED
+from governor.turn import PlannedMessage
+
+ITEMS = "items"
+INSTRUCTIONS = "instructions"
+REASONING = "reasoning"
+
+
+def message_of(raw: Mapping[str, Any]) -> Message:
+    """Return the governor's view of one message, as `{"items": [...]}` or as a client's item.
+
+    Raises:
+        MalformedTranscript: it is no message; the index is 0.
+
+    """
+    return checked_message(raw)
+
+
+def checked_message(raw: Any) -> Message:
+    """Return the message that a client's item is, or the items of a run; raises as `message_of`."""
+    if not isinstance(raw, dict):
+        raise MalformedTranscript(0, "must be an object")
+    items = raw.get(ITEMS)
+    if isinstance(items, list) and "type" not in raw:
+        for index, item in enumerate(items):
+            _check_item(index, item)
+        role: Role = "assistant"
+    else:
+        _check_item(0, raw)
+        role = side_of(raw.get("type"), raw.get("role"), call_id_of(raw) or None)
+        if role == "assistant":
+            raw = {ITEMS: [raw]}
+    try:
+        message = _message(role, raw)
+        if _is_made(role, raw):
+            return replace(message, digest=b"")
+        said = _without_ours(role, raw)
+        return message if said is raw else _echo(message, _message(role, said), said)
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        raise MalformedTranscript(0, f"cannot be read: {error}") from error
+
+
+def _check_item(index: int, item: Any) -> None:
+    """Refuse what no server of this protocol takes for an item."""
+    if not isinstance(item, dict):
+        raise MalformedTranscript(index, "must be an object")
+    kind, role, content = item.get("type"), item.get("role"), item.get("content")
+    if not isinstance(kind, str | None) or not isinstance(role, str | None):
+        raise MalformedTranscript(index, "'type' and 'role' must be strings")
+    if not (kind or role):
+        raise MalformedTranscript(index, "must have a 'type' or a 'role'")
+    if (kind or "message") == "message":
+        if not role:
+            raise MalformedTranscript(index, "a message must have a 'role'")
+        if not isinstance(content, str | list | None):
+            raise MalformedTranscript(index, "'content' must be a string or a list of parts")
+
+
+def _message(role: Role, raw: dict[str, Any]) -> Message:
+    parts, answers = Parts(), None
+    call_ids: tuple[str, ...] = ()
+    if role == "assistant":
+        items: Sequence[Mapping[str, Any]] = raw[ITEMS]
+        for item in items:
+            parts.add_item(item)
+        call_ids = tuple(call_id_of(items[at]) for at in open_calls(items))
+    elif role == "tool":
+        parts.add_result(raw)
+        answers = call_id_of(raw)
+        parts.others.append(answers)
+    else:
+        parts.add_item(raw)
+    words = "\n".join(parts.texts)
+    spoken = [f"{name}({arguments})" for _, name, arguments in parts.calls]
+    return Message(
+        role=role,
+        raw=raw,
+        text="\n".join(([words] if words else []) + spoken),
+        counted=(*parts.texts, *(text for text in parts.others if text)),
+        digest=b""
+        if role == "system"
+        else identity_digest(
+            role=role, text=words, calls=parts.calls, answers=answers, media=parts.media
+        ),
+        images=tuple(parts.images),
+        opaque=tuple(parts.opaque),
+        call_ids=call_ids,
+        answers=answers,
+    )
+
+
+def instructions_message(text: str) -> Message:
+    """Return the system text that stands in the request's own field."""
+    return Message("system", {"type": INSTRUCTIONS, "text": text}, text, (text,), b"")
+
+
+def user_message(text: str) -> Message:
+    """Return a message of the user's role that holds `text` and is nobody's words."""
+    raw = {"type": "message", "role": "user", "content": text}
+    return Message(role="user", raw=raw, text=text, counted=(text,), digest=b"")
+
+
+def has_reasoning(message: Message) -> bool:
+    """Tell whether the message carries reasoning beside its words."""
+    return any(item.get("type") == REASONING for item in message.raw.get(ITEMS, ()))
+
+
+# -- how it goes out -----------------------------------------------------------------------------
+def written(planned: PlannedMessage) -> Message:
+    """Return the message as it goes out: with what is put in front of its text, with what stands
+    instead of it, without its reasoning."""
+    message, raw = planned.message, planned.message.raw
+    if planned.is_without_reasoning:
+        items = [item for item in raw.get(ITEMS, ()) if item.get("type") != REASONING]
+        raw = {ITEMS: items} if items else raw
+    if planned.replaced is not None:
+        raw = {**raw, "output": planned.replaced}
+    if planned.before:
+        raw = {**raw, "content": _with_text_before(raw.get("content"), planned.before)}
+    return message if raw is message.raw else _rewritten(message, raw)
+
+
+def _rewritten(message: Message, raw: dict[str, Any]) -> Message:
+    """Return the message with other JSON; it says and is what it was, and costs what it has now."""
+    now = _message(message.role, raw)
+    return replace(message, raw=raw, counted=now.counted, images=now.images, opaque=now.opaque)
+
+
+def _with_text_before(content: Any, before: str) -> Any:
+    if isinstance(content, list):
+        return [{"type": "input_text", "text": before}, *content]
+    return f"{before}{SEPARATOR}{content}" if content else before
+
+
+# -- mending -------------------------------------------------------------------------------------
+def filled(message: Message, words: str) -> Message:
+    """Return a message that says nothing with words that say so."""
+    if message.role == "assistant":
+        item = {"type": "message", "role": "assistant", "content": words}
+        items = [one for one in message.raw[ITEMS] if one.get("type", "message") != "message"]
+        raw: dict[str, Any] = {ITEMS: [*items, item]}
+    else:
+        raw = {**message.raw, "content": words}
+    return replace(message, raw=raw, text=words, counted=(*message.counted, words))
+
+
+def renamed(message: Message, call_ids: Sequence[str]) -> Message:
+    """Return a message whose calls have other ids, one a call in order."""
+    items = list(message.raw[ITEMS])
+    for at, call_id in zip(open_calls(items), call_ids, strict=True):
+        items[at] = {**items[at], "call_id": call_id}
+    return replace(message, raw={ITEMS: items}, call_ids=tuple(call_ids))
+
+
+def answering(result: Message, call_id: str) -> Message:
+    """Return a tool's result as that of another call."""
+    key = "approval_request_id" if result.raw.get("type") == APPROVAL else "call_id"
+    return replace(result, raw={**result.raw, key: call_id}, answers=call_id)
+
+
+def interrupted(call_id: str) -> Message:
+    """Return the result of a call that has none; it is nobody's words."""
+    raw = {"type": "function_call_output", "call_id": call_id, "output": INTERRUPTED}
+    return Message(
+        role="tool",
+        raw=raw,
+        text=INTERRUPTED,
+        counted=(INTERRUPTED, call_id),
+        digest=b"",
+        answers=call_id,
+    )
+
+
+# -- text of ours --------------------------------------------------------------------------------
+def _key_of(role: Role) -> str:
+    return "output" if role == "tool" else "content"
+
+
+def _is_made(role: Role, raw: Mapping[str, Any]) -> bool:
+    """Tell whether a gateway made the whole message, to mend a transcript or to open one."""
+    made = {"user": LEFT_OUT, "tool": INTERRUPTED}.get(role)
+    return made is not None and raw.get(_key_of(role)) == made
+
+
+def _is_filled(role: Role, raw: Mapping[str, Any]) -> bool:
+    """Tell whether the message was empty before a gateway said so in it."""
+    filler = EMPTY.get(role)
+    if filler is None or role != "assistant":
+        return filler is not None and raw.get("content") == filler
+    return all(
+        item.get("type") == REASONING or _only_text(item) == filler for item in raw[ITEMS]
+    ) and any(_only_text(item) == filler for item in raw[ITEMS])
+
+
+def _only_text(item: Mapping[str, Any]) -> str | None:
+    """Return the words of a message that has nothing else."""
+    content = item.get("content")
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return content if isinstance(content, str) else None
+
+
+def _echo(message: Message, words: Message, said: dict[str, Any]) -> Message:
+    """Return a message that holds text of ours: sent as it is, known by somebody's own words.
+
+    One with no such words is nobody's, and has no identity.
+    """
+    has_words = words.text or words.images or words.opaque or words.call_ids
+    if has_words or message.role == "tool" or _is_filled(message.role, message.raw):
+        return replace(message, text=words.text, digest=words.digest, said=said)
+    return replace(message, digest=b"")
+
+
+def _without_ours(role: Role, raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the message without what a gateway put in; itself when there is nothing."""
+    if _is_filled(role, raw):
+        if role == "user":
+            return {**raw, "content": ""}
+        return {ITEMS: [{**item, "content": ""} if _only_text(item) else item
+                        for item in raw[ITEMS]]}  # fmt: skip
+    if role == "assistant":
+        items = [_item_without_ours(item) for item in raw[ITEMS]]
+        same = all(new is old for new, old in zip(items, raw[ITEMS], strict=True))
+        return raw if same else {ITEMS: items}
+    key = _key_of(role)
+    content = _content_without_ours(raw.get(key), is_result=role == "tool")
+    return raw if content is raw.get(key) else {**raw, key: content}
+
+
+def _item_without_ours(item: dict[str, Any]) -> dict[str, Any]:
+    if item.get("type", "message") != "message":
+        return item
+    content = _content_without_ours(item.get("content"), is_result=False)
+    return item if content is item.get("content") else {**item, "content": content}
+
+
+def _content_without_ours(content: Any, *, is_result: bool) -> Any:
+    """Return a content without blocks of ours, the same object where it has none."""
+    if isinstance(content, str):
+        words = without_blocks(content)
+        words = without_marker(words) if is_result else words
+        return content if words == content else words
+    if not isinstance(content, list):
+        return content
+    parts = [part for part in map(_part_without_ours, content) if part is not None]
+    return content if parts == content else parts
+
+
+def _part_without_ours(part: Any) -> Any:
+    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+        return part
+    text = without_blocks(part["text"])
+    if text == part["text"]:
+        return part
+    return {**part, "text": text} if text else None

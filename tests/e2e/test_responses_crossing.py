@@ -1,0 +1,208 @@
+"""A Responses client on upstreams that have chat completions only."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai.types.responses import Response
+
+from tests.e2e.answers import (
+    DONE,
+    ROLE,
+    Gate,
+    Step,
+    call,
+    calls,
+    chunk,
+    error,
+    said,
+    stream,
+    usage_event,
+)
+from tests.e2e.conftest import StartGateway
+from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.responses_answers import RESPONSES_PATH
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import MODEL, filler, texts
+
+LOOK: Any = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}
+PATCH: Any = {"type": "custom", "name": "patch", "description": "Changes files."}
+
+
+@pytest.fixture(scope="module")
+def chat_only_process(
+    upstream_process: StubUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GatewayProcess]:
+    folder = tmp_path_factory.mktemp("chat-only")
+    config = folder / "gateway.toml"
+    config.write_text(
+        f'[upstreams.local]\nurl = "{upstream_process.url}"\nspeaks = ["chat"]\n',
+        encoding="utf-8",
+    )
+    gateway = GatewayProcess(
+        db=folder / "library.db",
+        upstream="local",
+        config=config,
+        settings={"budget_tokens": 4_000},
+    )
+    yield gateway
+    assert gateway.stop() == 0, gateway.stderr
+
+
+@pytest.fixture
+def chat_only(chat_only_process: GatewayProcess, upstream: StubUpstream) -> GatewayProcess:
+    return chat_only_process
+
+
+@pytest.fixture
+def sdk(chat_only: GatewayProcess) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=chat_only.url, api_key="sk-test", max_retries=0) as made:
+        yield made
+
+
+def test_an_answer_is_asked_for_as_a_chat(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str
+) -> None:
+    done = sdk.responses.create(model=MODEL, input=topic, instructions="Be brief.", store=False)
+    assert done.output_text == f"reply to {topic[-60:]}"
+    assert (done.status, done.instructions) == ("completed", "Be brief.")
+    assert done.usage is not None
+    assert (done.usage.input_tokens, done.usage.output_tokens) == (11, 7)
+    assert upstream.last.path == "/v1/chat/completions"
+    assert upstream.last.json["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": topic},
+    ]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_tools_of_both_kinds_are_called_and_answered(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str, is_stream: bool
+) -> None:
+    """CASES A1, D4."""
+    made = [
+        call(f"a{topic}", "look", '{"q": "x"}'),
+        call(f"b{topic}", "patch", '{"input": "*** Begin Patch"}'),
+    ]
+    if is_stream:
+        parts = [chunk({"tool_calls": [{"index": at, **one}]}) for at, one in enumerate(made)]
+        answer = stream([ROLE, *parts, chunk({}, finish="tool_calls"), usage_event(), DONE])
+    else:
+        answer = calls(*made)
+    upstream.script(answer)
+    talk: list[Any] = [{"role": "user", "content": topic}]
+    if is_stream:
+        with sdk.responses.stream(model=MODEL, input=talk, tools=[LOOK, PATCH]) as events:
+            first: Response = events.until_done().get_final_response()
+    else:
+        first = sdk.responses.create(model=MODEL, input=talk, tools=[LOOK, PATCH])
+    look, patch = first.output
+    assert look.type == "function_call"
+    assert json.loads(look.arguments) == {"q": "x"}
+    assert patch.type == "custom_tool_call"
+    assert patch.input == "*** Begin Patch"
+    results: list[Any] = [
+        {"type": "function_call_output", "call_id": f"a{topic}", "output": "seen"},
+        {"type": "custom_tool_call_output", "call_id": f"b{topic}", "output": "patched"},
+    ]
+    done = sdk.responses.create(
+        model=MODEL, input=results, tools=[LOOK, PATCH], previous_response_id=first.id
+    )
+    assert done.output_text == f"reply to {topic[-60:]}"
+    sent = upstream.last.json["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool"]
+    assert [one["id"] for one in sent[1]["tool_calls"]] == [f"a{topic}", f"b{topic}"]
+
+
+def test_each_piece_is_shown_when_it_comes(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES D1."""
+    gate = Gate()
+    steps: list[Step] = [ROLE, chunk({"content": "one"}), gate, chunk({"content": " two"})]
+    upstream.script(stream([*steps, chunk({}, finish="stop"), DONE]))
+    got = []
+    for event in sdk.responses.create(model=MODEL, input=topic, stream=True):
+        if event.type == "response.output_text.delta":
+            got.append(event.delta)
+            gate.open()
+    assert got == ["one", " two"]
+
+
+def test_a_cut_stream_is_an_error_in_the_clients_form(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES D9."""
+    upstream.script(stream([ROLE, chunk({"content": "half"})]))
+    with pytest.raises(openai.APIError, match="ended its stream"):
+        for event in sdk.responses.create(model=MODEL, input=topic, stream=True):
+            assert event.type != "response.completed"
+
+
+def test_what_has_no_counterpart_is_refused_and_nothing_is_sent(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="'web_search'") as refused:
+        sdk.responses.create(model=MODEL, input=topic, tools=[{"type": "web_search"}])
+    assert (refused.value.code, refused.value.param) == ("unsupported_by_upstream", "tools")
+    assert upstream.chats == []
+
+
+def test_a_talk_past_the_budget_recalls_its_start(
+    sdk: openai.OpenAI, chat_only: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES B8."""
+    talk: list[Any] = [{"role": "user", "content": f"The cellar code of {topic} is 7781."}]
+    for turn in range(30):
+        talk.append({"role": "assistant", "content": f"{turn} {filler(turn, words=90)}"})
+        talk.append({"role": "user", "content": f"{topic} {turn} {filler(-turn, words=90)}"})
+    sdk.responses.create(model=MODEL, input=talk)
+    chat_only.wait_indexed()
+    question = {"role": "user", "content": f"What is the cellar code of {topic}?"}
+    answer = {"role": "assistant", "content": f"reply to {talk[-1]['content'][-60:]}"}
+    sdk.responses.create(model=MODEL, input=[*talk, answer, question])  # type: ignore[list-item]
+    assert "7781" in texts(upstream.last.messages)
+
+
+def test_an_upstream_is_asked_in_the_clients_protocol_until_it_has_no_such_path(
+    start_gateway: StartGateway, upstream: StubUpstream, topic: str
+) -> None:
+    gateway = start_gateway()
+    no_path = error(404, {"error": {"message": "no such path"}})
+    upstream.script(no_path, path=RESPONSES_PATH)
+    with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=0) as sdk:
+        for number in range(2):
+            assert sdk.responses.create(model=MODEL, input=f"{topic} {number}").output_text
+    paths = [seen.path for seen in upstream.chats]
+    assert paths == [RESPONSES_PATH, "/v1/chat/completions", "/v1/chat/completions"]
+
+
+def test_one_conversation_may_change_its_protocol(
+    sdk: openai.OpenAI, chat_only: GatewayProcess, upstream: StubUpstream, topic: str
+) -> None:
+    """DESIGN 4.2: identity is over what was said."""
+    upstream.script(said(f"hello {topic}"))
+    asked: list[Any] = [{"role": "user", "content": topic}]
+    first = sdk.responses.with_raw_response.create(model=MODEL, input=asked)
+    talk = [*asked, {"role": "assistant", "content": f"hello {topic}"},
+            {"role": "user", "content": "go on"}]  # fmt: skip
+    second = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=talk)
+    assert second.headers["x-library-session"] == first.headers["x-library-session"]
+    assert len([row for row in chat_only.events() if topic in row["text"]]) == 2
+
+
+def test_the_offline_upstream_streams_like_a_real_one(
+    start_gateway: StartGateway, topic: str
+) -> None:
+    gateway = start_gateway(url="offline")
+    with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=0) as sdk:
+        first = sdk.responses.create(model=MODEL, input=f"My owl {topic} is called Ulu.")
+        with sdk.responses.stream(
+            model=MODEL, input=f"What is my owl {topic} called?", previous_response_id=first.id
+        ) as events:
+            kinds = {event.type for event in events}
+            done = events.get_final_response()
+    assert "Ulu" in done.output_text
+    assert {"response.created", "response.output_text.delta", "response.completed"} <= kinds
