@@ -252,15 +252,10 @@ class Library:
             self._indexer.wake(len(events))
 
     async def graft(
-        self,
-        thread: MovedThread,
-        events: Sequence[MovedEvent],
-        *,
-        pins: Sequence[MovedPin] = (),
-        now: datetime,
-    ) -> Grafted:
-        """Take events of another library into a thread, and owe them to the index; see
-        `Moving.graft`."""
+        self, thread: MovedThread, events: Sequence[MovedEvent], *,
+        pins: Sequence[MovedPin] = (), now: datetime,
+    ) -> Grafted:  # fmt: skip
+        """Take events of another library, and owe them to the index; see `Moving.graft`."""
         with self._generations.writing():
             grafted = await self.store.moving.graft(thread, events, pins=pins, now=now)
         if grafted.added or grafted.has_moved:
@@ -387,6 +382,10 @@ class Library:
         count = await self.store.retry_quarantined(seqs)
         self._indexer.hurry()
         return count
+
+    async def embed_anew(self) -> None:
+        """Make all vectors again, in the background; `status` tells how far it is."""
+        await self._meaning.begin_anew()
 
     async def _forget(self, delete: Callable[[], Awaitable[int]]) -> int:
         try:

@@ -1,13 +1,12 @@
 """`library-of-context verify`: is what is stored still what was said."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
+from gateway.cli.moving.identity import identity_of
 from gateway.cli.options import (
     Problem,
     Unusable,
@@ -17,7 +16,6 @@ from gateway.cli.options import (
     loaded_settings,
 )
 from gateway.cli.tables import folded
-from gateway.wire.chat.message import message_of
 from library.errors import LibraryError
 from library.index_check import index_check
 from library.verify import verify as verified
@@ -38,7 +36,7 @@ def verify(context: click.Context, /, db: str | None, config: str | None, is_jso
     if not database.exists():
         raise Problem(f"there is no database {database}")
     try:
-        found = verified(database, identify=_identity, check_index=index_check(database))
+        found = verified(database, identify=identity_of, check_index=index_check(database))
     except LibraryError as error:
         raise Unusable(str(error)) from error
     if is_json:
@@ -53,8 +51,3 @@ def verify(context: click.Context, /, db: str | None, config: str | None, is_jso
     for note in found.notes:
         click.echo("\n".join(folded("note: ", note)), err=True)
     context.exit(1 if found.first_break else 0)
-
-
-def _identity(body: Mapping[str, Any]) -> tuple[str, bytes]:
-    message = message_of(body)
-    return message.role, message.digest

@@ -5,7 +5,6 @@ go on from. A key reaches its own collection, whatever the lines say.
 """
 
 import asyncio
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +29,8 @@ from library.store.encoding import readable
 
 PAGE_EVENTS_MAX = 1_000
 PAGE_EVENTS = 200
+ALL = 2**62
+"""Above every number that an event has."""
 LINES = "application/x-ndjson"
 
 
@@ -52,11 +53,14 @@ class MovingRoutes:
         return [
             Route("/library/import", self.take_in, methods=["POST"]),
             Route("/library/export", self.give_out, methods=["GET"]),
+            Route("/library/export/threads", self.give_threads, methods=["GET"]),
             Route("/library/export/pins", self.give_pins, methods=["GET"]),
+            Route("/library/stats", self.stats, methods=["GET"]),
+            Route("/library/reembed", self.embed_anew, methods=["POST"]),
         ]
 
     async def take_in(self, request: Request) -> Response:
-        """Store what is new of the lines in the body; they are taken thread by thread."""
+        """Store what is new of the lines in the body, in their order."""
         only(request, ())
         library, _, _ = self._gateway.opened()
         visit, settings = visit_of(request.scope), self._gateway.settings
@@ -86,7 +90,7 @@ class MovingRoutes:
             collection_id=collection_id,
             thread_id=text(request, "thread"),
             after=number(request, "after", default=0),
-            upto=number(request, "upto", default=2**62),
+            upto=number(request, "upto", default=ALL),
             limit=number(request, "limit", default=PAGE_EVENTS, at_most=PAGE_EVENTS_MAX),
         )
         lines: list[dict[str, Any]] = []
@@ -98,6 +102,17 @@ class MovingRoutes:
             )
         return _lines(lines)
 
+    async def give_threads(self, request: Request) -> Response:
+        """Return a page of threads, in the order in which they were made."""
+        only(request, ("after", "limit", "collection"))
+        library, collection_id = await self._asked(request)
+        found = await library.store.moving.threads(
+            collection_id=collection_id,
+            after=text(request, "after"),
+            limit=number(request, "limit", default=PAGE_EVENTS, at_most=PAGE_EVENTS_MAX),
+        )
+        return _lines([thread_line(thread.id or "", thread) for thread in found])
+
     async def give_pins(self, request: Request) -> Response:
         only(request, ("thread", "collection"))
         library, collection_id = await self._asked(request)
@@ -108,6 +123,33 @@ class MovingRoutes:
         ):
             lines.append(pin_line(_named(thread, lines, named), pin))
         return _lines(lines)
+
+    async def stats(self, request: Request) -> Response:
+        only(request, ("collection",))
+        library, collection_id = await self._asked(request)
+        counted = await library.store.moving.figures(collection_id=collection_id)
+        status = await library.status()
+        index, embedding = status["index"], status["embedding"]
+        return json_response(
+            {
+                "collections": counted.collections,
+                "file_bytes": counted.file_bytes,
+                "passages": index.get("passages", 0),
+                "index_bytes": index.get("size_bytes", 0),
+                "pending_count": status["pending_count"],
+                "embedder": embedding["identity"],
+                "unembedded_count": embedding["owed_count"],
+            }
+        )
+
+    async def embed_anew(self, request: Request) -> Response:
+        """Let all vectors be made again; `status` tells how far it is."""
+        only(request, ())
+        library, _, _ = self._gateway.opened()
+        if not principal_of(request).is_owner and principal_of(request).is_keyed:
+            raise ScopeForbidden("embed anew what all collections share")
+        await library.embed_anew()
+        return json_response({})
 
     async def _asked(self, request: Request) -> tuple[Library, int | None]:
         """Return the library and the collection that is asked for; None: all."""
@@ -134,21 +176,29 @@ def _lines(lines: list[dict[str, Any]]) -> Response:
 
 
 def _runs(body: bytes) -> Iterator[_Run]:
-    """Yield the lines of a body in order, neighbours of one thread together.
+    """Yield the lines of a body in order, neighbours of one thread together; last the threads that
+    have no line but their own.
 
     Raises:
         BadParameter: a line is none of ours.
 
     """
     threads: dict[str, MovedThread] = {}
-    for name, group in itertools.groupby(_read(body, threads), key=lambda one: one[0]):
-        run = _Run(threads[name])
-        for _, said in group:
-            if isinstance(said, MovedEvent):
-                run.events.append(said)
-            elif isinstance(said, MovedPin):
-                run.pins.append(said)
+    alone: dict[str, None] = {}
+    run, name = None, ""
+    for thread, said in _read(body, threads):
+        if isinstance(said, MovedThread):
+            alone[thread] = None
+            continue
+        alone.pop(thread, None)
+        if run is None or thread != name:
+            if run is not None:
+                yield run
+            run, name = _Run(threads[thread]), thread
+        run.events.append(said) if isinstance(said, MovedEvent) else run.pins.append(said)
+    if run is not None:
         yield run
+    yield from (_Run(threads[thread]) for thread in alone)
 
 
 def _read(

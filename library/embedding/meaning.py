@@ -151,6 +151,13 @@ class Meaning:
         else:
             self._serving.vectors.forget_thread(thread_no)
 
+    async def begin_anew(self) -> None:
+        """Delete all rows and make them again; until then much is found by words alone."""
+        await self._store.rows.clear()
+        self.forget()
+        self._on_change()
+        self._work.set()
+
     async def wait_opened(self, timeout_s: float) -> None:
         """Wait until the embedder has been opened, or could not be for the first time."""
         if self._name == NONE:

@@ -27,6 +27,7 @@ from library.records import (
     TurnState,
     Watermarks,
 )
+from library.store.moving.figures import Figures
 
 
 class Store(Protocol):
@@ -287,6 +288,9 @@ class Rows(Protocol):
     async def count_owed(self, no: int) -> int:
         """Return how many events are indexed above an embedder's mark."""
 
+    async def clear(self) -> None:
+        """Delete all rows and set all marks back: everything is to be made anew."""
+
     async def drop_others(self, no: int, *, after: int, limit: int) -> int | None:
         """Delete what other embedders made of the next `limit` events above a seq; return the seq
         to go on from, None when nothing of them is left."""
@@ -348,6 +352,15 @@ class Moving(Protocol):
             UnknownRecord: no such thread there.
 
         """
+
+    async def threads(
+        self, *, collection_id: int | None, after: str | None, limit: int
+    ) -> list[MovedThread]:
+        """Return at most `limit` threads in the order in which they were made, from behind the one
+        with id `after` on."""
+
+    async def figures(self, *, collection_id: int | None) -> Figures:
+        """Count what is stored; takes time linear in the number of events."""
 
     async def pins(
         self, *, collection_id: int | None, thread_id: str | None = None

@@ -205,6 +205,28 @@ FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
 LEFT JOIN event AS e ON e.branch_id = t.head_branch AND e.position = t.head_position
 WHERE t.no IN (SELECT value FROM json_each(?))
 
+-- name: threads_after
+SELECT no FROM thread
+WHERE no > ifnull((SELECT no FROM thread WHERE id = :after), 0)
+  AND (:collection_id IS NULL OR collection_id = :collection_id)
+ORDER BY no LIMIT :limit
+
+-- name: count_roles
+SELECT collection_id, role, count(*) FROM event
+WHERE :collection_id IS NULL OR collection_id = :collection_id GROUP BY collection_id, role
+
+-- name: count_collections
+SELECT c.id, c.name,
+       (SELECT count(*) FROM thread WHERE collection_id = c.id),
+       (SELECT count(*) FROM branch AS b JOIN thread AS t ON t.no = b.thread_no
+        WHERE t.collection_id = c.id),
+       (SELECT count(*) FROM turn WHERE collection_id = c.id),
+       (SELECT count(*) FROM pin WHERE collection_id = c.id),
+       (SELECT min(occurred_at) FROM event WHERE collection_id = c.id),
+       (SELECT max(occurred_at) FROM event WHERE collection_id = c.id),
+       (SELECT ifnull(sum(length(data)), 0) FROM part WHERE collection_id = c.id)
+FROM collection AS c WHERE :collection_id IS NULL OR c.id = :collection_id ORDER BY c.name
+
 -- name: moved_pins
 SELECT e.thread_no, e.chain, p.thread_no IS NULL FROM pin AS p JOIN event AS e ON e.seq = p.event_seq
 WHERE (:collection_id IS NULL OR p.collection_id = :collection_id)
@@ -528,6 +550,12 @@ SELECT count(*) FROM indexed WHERE seq > ?
 INSERT INTO vector (seq, embedder_no, rows)
 SELECT seq, :no, :rows FROM indexed WHERE seq = :seq AND json_array_length(spans) = :count
 ON CONFLICT (seq, embedder_no) DO UPDATE SET rows = excluded.rows
+
+-- name: delete_all_vectors
+DELETE FROM vector
+
+-- name: reset_marks
+UPDATE embedder SET embedded_upto = 0
 
 -- name: delete_vectors
 DELETE FROM vector WHERE seq = ?

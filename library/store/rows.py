@@ -120,6 +120,15 @@ class SqliteRows:
 
         return await self._read(work)
 
+    async def clear(self) -> None:
+        """Delete all rows and set all marks back."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(SQL["delete_all_vectors"])
+            connection.execute(SQL["reset_marks"])
+
+        await self._write(work)
+
     async def drop_others(self, no: int, *, after: int, limit: int) -> int | None:
         """Delete what other embedders made of the next events; return where to go on."""
 

@@ -487,3 +487,15 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
         code, out, err = ended(running, sent)
         assert (code, out, err) == (130, "", "")
         assert list(tmp_path.iterdir()) == []
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def completed(words: str, at: int) -> str:
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(at)}
+        complete = {"_LIBRARY_OF_CONTEXT_COMPLETE": "bash_complete"}
+        env = clean_environment({}) | asked | complete
+        # As `library-of-context`: the name of the variable follows from the name of the program.
+        return run_cli(env=env).stdout
+
+    assert "plain,export" in completed("library-of-context exp", 1)
+    assert "plain,--collection" in completed("library-of-context export --coll", 2)

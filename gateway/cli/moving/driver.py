@@ -6,6 +6,7 @@ that is run again goes on where the last one stopped: what is there is passed ov
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ class Batch:
         return len(self._lines) >= BATCH_LINES or self._size_bytes >= BATCH_BYTES
 
     async def send(self) -> None:
-        """Store what was added, each thread's lines together."""
+        """Store what was added."""
         lines, self._lines, self._size_bytes = self._lines, [], 0
         try:
             await self._send(lines, self._changed)
@@ -138,14 +139,12 @@ class Batch:
                 self._summary.note(line.path, line.place, problem.message)
 
     async def _send(self, lines: list[_Waiting], changed: Collection[str]) -> None:
-        by_thread: dict[str, list[bytes]] = {thread: [] for thread in sorted(changed)}
-        for line in lines:
-            by_thread.setdefault(line.thread, []).append(line.data)
-        if not by_thread:
+        threads = sorted({*changed, *(line.thread for line in lines)})
+        if not threads:
             return
-        done = await self._post(
-            b"".join(b"".join([self._threads[thread], *data]) for thread, data in by_thread.items())
-        )
+        # In their order: numbers that rise are kept.
+        heads = [self._threads[thread] for thread in threads]
+        done = await self._post(b"".join([*heads, *(line.data for line in lines)]))
         self._summary.added += done["added_count"]
         self._summary.known += done["known_count"]
         self._summary.renamed += done["renamed_count"]
@@ -158,6 +157,8 @@ class _Chat:
     thread: MovedThread
     chains: dict[str, bytes] = field(default_factory=dict)
     """Message -> its chain; what holds no event has the chain of what is before it."""
+    at: datetime | None = None
+    """Of the last message whose time is known: one without a time was not said before it."""
 
 
 class Messages:
@@ -201,6 +202,7 @@ class Messages:
         if not message.digest:
             self._summary.leave_out(SYSTEM.what)
             return
+        chat.at = item.at or chat.at
         body = message.said or message.raw
         event = MovedEvent(
             after=after,
@@ -208,7 +210,7 @@ class Messages:
             role=message.role,
             body=body,
             text=message.text,
-            occurred_at=item.at,
+            occurred_at=chat.at,
             event_id=item.event_id,
         )
         chain = chat.chains[item.ref] = extend(after, message.digest)

@@ -8,8 +8,9 @@ from typing import Any
 from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
 from library.store.encoding import to_micros
 from library.store.lanes import Work
+from library.store.moving.figures import Figures, figures
 from library.store.moving.grafting import graft
-from library.store.moving.taking_out import moved_events, moved_pins
+from library.store.moving.taking_out import moved_events, moved_pins, moved_threads
 from library.store.tree import Options
 
 Run = Callable[[Work[Any]], Awaitable[Any]]
@@ -57,6 +58,19 @@ class SqliteMoving:
             limit=limit,
         )
         found: list[tuple[MovedThread, MovedEvent]] = await self._read(work)
+        return found
+
+    async def threads(
+        self, *, collection_id: int | None, after: str | None, limit: int
+    ) -> list[MovedThread]:
+        """Return threads in the order in which they were made."""
+        work = partial(moved_threads, collection_id=collection_id, after=after, limit=limit)
+        found: list[MovedThread] = await self._read(work)
+        return found
+
+    async def figures(self, *, collection_id: int | None) -> Figures:
+        """Count what is stored."""
+        found: Figures = await self._read(partial(figures, collection_id=collection_id))
         return found
 
     async def pins(

@@ -60,6 +60,16 @@ def moved_events(
     return found
 
 
+def moved_threads(
+    connection: sqlite3.Connection, *, collection_id: int | None, after: str | None, limit: int
+) -> list[MovedThread]:
+    """Return threads in the order in which they were made, from behind the one with an id on."""
+    where = {"collection_id": collection_id, "after": after, "limit": limit}
+    numbers = [number for (number,) in connection.execute(SQL["threads_after"], where)]
+    threads = _threads(connection, set(numbers))
+    return [threads[number] for number in numbers]
+
+
 def moved_pins(
     connection: sqlite3.Connection, *, collection_id: int | None, thread_id: str | None
 ) -> list[tuple[MovedThread, MovedPin]]:

@@ -1,0 +1,176 @@
+"""`export`, `backup`, `restore`, `stats` and `reembed` as a user runs them."""
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.conftest import StartGateway
+from tests.e2e.gateway_process import GatewayProcess, clean_environment, run_cli
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import Client, assistant, user
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+PLAIN = clean_environment({"embedder": "none"})
+
+
+@pytest.fixture
+def own(start_gateway: StartGateway, upstream: StubUpstream) -> GatewayProcess:
+    """A gateway whose library has an edited turn, a tool call, a pin and a budget."""
+    gateway = start_gateway(embedder="hashing")
+    with closing(Client(gateway.url)) as client:
+        begun = [user("the blue key opens the boathouse")]
+        client.chat(begun, session="one")
+        begun.append(assistant("reply to the blue key opens the boathouse"))
+        for words in ("and the green one?", "and the red key?"):
+            client.chat([*begun, user(words)], session="one")
+        client.chat(
+            [
+                user("look it up"),
+                {"role": "assistant", "content": None, "tool_calls": [CALL]},
+                {"role": "tool", "tool_call_id": "c1", "content": "under\tthe pot\n"},
+            ]
+        )
+    gateway.cli("pin", "e1")
+    set_budget(gateway, "one", 3_000)
+    return gateway
+
+
+def set_budget(gateway: GatewayProcess, thread: str, tokens: int) -> None:
+    answer = httpx.put(
+        f"{gateway.origin}/library/threads/{thread}/budget",
+        json={"budget_tokens": tokens},
+        timeout=10,
+        verify=False,
+    )
+    assert answer.is_success
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_library_that_was_exported_beside_a_gateway_is_taken_in_as_an_equal_one(
+    own: GatewayProcess, tmp_path: Path
+) -> None:
+    """Issue 6: export writes everything and imports back to an equal library."""
+    out, again = tmp_path / "out.jsonl", tmp_path / "again.jsonl"
+    done = json.loads(own.cli("export", str(out), "--json").stdout)
+    assert done == {"threads": 2, "messages": 10, "pins": 1}
+    assert os.stat(out).st_mode & 0o077 == 0
+    new = tmp_path / "new.db"
+    taken = json.loads(run_cli("import", str(out), "--db", str(new), "--json", env=PLAIN).stdout)
+    assert (taken["added"], taken["renamed"], taken["problem_count"]) == (10, 0, 0)
+    run_cli("export", str(again), "--db", str(new), env=PLAIN)
+    assert lines(again) == lines(out)
+    assert run_cli("verify", "--db", str(new)).returncode == 0
+    found = json.loads(run_cli("search", "red key", "--db", str(new), "--json", env=PLAIN).stdout)
+    assert "red key" in found["hits"][0]["text"]
+    refused = own.cli("export", str(out), check=False)
+    assert (refused.returncode, "--force overwrites it" in refused.stderr) == (1, True)
+
+
+def test_one_thread_goes_to_standard_output_and_to_another_collection(
+    own: GatewayProcess, tmp_path: Path
+) -> None:
+    out = own.cli("export", "-", "--thread", "one")
+    kinds = [json.loads(line)["kind"] for line in out.stdout.splitlines()]
+    assert kinds == ["library", "thread", *["event"] * 6, "pin"]
+    path = tmp_path / "one.jsonl"
+    path.write_text(out.stdout)
+    for added in (6, 0):
+        done = json.loads(own.cli("import", str(path), "--collection", "team", "--json").stdout)
+        assert done["added"] == added
+    collections = {row["collection"] for row in json.loads(own.cli("threads", "--json").stdout)}
+    assert collections == {"default", "team"}
+
+
+def test_a_damaged_export_is_told_by_its_lines(own: GatewayProcess, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    own.cli("export", str(out))
+    rows = out.read_text().splitlines()
+    first = next(at for at, row in enumerate(rows) if '"kind":"event"' in row)
+    rows[first] = rows[first].replace("blue", "green")
+    out.write_text("\n".join(rows))
+    answer = run_cli("import", str(out), "--db", str(tmp_path / "n.db"), env=PLAIN, check=False)
+    assert answer.returncode == 1
+    assert f"{out}, line {first + 1}: " in answer.stderr
+    assert "its role or digest is not that of its body" in answer.stderr
+
+
+def test_markdown_has_every_message_word_for_word(own: GatewayProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    own.cli("export", str(folder), "--format", "markdown")
+    pages = {path.name: path.read_text() for path in folder.iterdir()}
+    assert len(pages) == 2
+    [one] = [text for name, text in pages.items() if "-one-" in name]
+    assert "the blue key opens the boathouse" in one
+    assert "> follows e2" in one
+    assert any("\nunder\tthe pot\n" in text for text in pages.values())
+
+
+def test_a_backup_is_put_back_and_what_came_after_it_is_put_aside(
+    own: GatewayProcess, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.db"
+    own.cli("backup", str(copy))
+    assert run_cli("verify", "--db", str(copy)).returncode == 0
+    before = json.loads(own.cli("threads", "--json").stdout)
+    with closing(Client(own.url)) as client:
+        client.chat([user("said after the backup")], session="two")
+    running = own.cli("restore", str(copy), "--force", check=False)
+    assert (running.returncode, "is in use by" in running.stderr) == (3, True)
+    own.stop()
+    there = own.cli("restore", str(copy), check=False)
+    assert (there.returncode, "--force puts it aside" in there.stderr) == (1, True)
+    done = json.loads(own.cli("restore", str(copy), "--force", "--json").stdout)
+    assert json.loads(own.cli("threads", "--json").stdout) == before
+    assert "boathouse" in own.cli("search", "boathouse").stdout
+    aside = json.loads(run_cli("threads", "--db", done["put_aside"], "--json").stdout)
+    assert len(aside) == len(before) + 1
+
+
+def test_a_damaged_backup_is_not_restored(own: GatewayProcess, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    own.cli("backup", str(copy))
+    own.stop()
+    data = copy.read_bytes()
+    copy.write_bytes(data.replace(b"the blue key", b"the grey key"))
+    answer = own.cli("restore", str(copy), "--force", check=False)
+    assert answer.returncode == 1
+    assert "is damaged: digest" in answer.stderr
+    assert json.loads(own.cli("threads", "--json").stdout)
+    other = own.cli("restore", str(Path(__file__)), "--force", check=False)
+    assert "is no backup of this program" in other.stderr
+
+
+def test_what_is_stored_is_counted(own: GatewayProcess) -> None:
+    found = json.loads(own.cli("stats", "--json").stdout)
+    [row] = found["collections"]
+    assert (row["threads"], row["branches"], row["turns"], row["events"]) == (2, 3, 4, 10)
+    assert row["by_role"] == {"user": 4, "assistant": 5, "tool": 1}
+    assert row["pins"] == 1
+    assert "default" in own.cli("stats").stdout
+
+
+def test_everything_is_embedded_anew(own: GatewayProcess) -> None:
+    own.wait_indexed()
+    before = own.rows("SELECT seq, rows FROM vector ORDER BY seq")
+    assert before
+    done = json.loads(own.cli("reembed", "--all", "--json").stdout)
+    assert (done["owed_count"], done["embedded_seq"]) == (0, 10)
+    assert own.rows("SELECT seq, rows FROM vector ORDER BY seq") == before
+    other = own.cli("reembed", check=False)
+    assert other.returncode == 0
+
+
+def test_without_an_embedder_there_is_nothing_to_embed(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"role": "user", "content": "x"}')
+    run_cli("import", str(path), "--db", str(tmp_path / "l.db"), env=PLAIN)
+    answer = run_cli("reembed", "--db", str(tmp_path / "l.db"), env=PLAIN, check=False)
+    assert (answer.returncode, "no embedder is set" in answer.stderr) == (1, True)
