@@ -22,6 +22,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.progress import Tell, progress
 from library.moving.lines import dumped, header_line
+from library.store.encoding import readable
 
 PAGE = 200
 STDOUT = "-"
@@ -53,10 +54,10 @@ def export(
     config: str | None,
     is_json: bool,
 ) -> None:
-    """Write threads with their branches, messages, pins and budgets to TARGET: a file ("-" for
-    standard output), or with --format markdown a folder.
+    """Write threads with their branches, messages, pins and budgets to TARGET.
 
-    What comes while it is written is left for the next export. Swap reports and vectors are not in
+    That is a file ("-": standard output), or with --format markdown a folder. What comes while it
+    is written is left for the next export. Swap reports and vectors are not in
     it: `backup` copies everything.
     """
     settings = loaded_settings(config=config, db=db).settings
@@ -146,7 +147,7 @@ class _Export:
     async def to_folder(self, folder: Path) -> dict[str, int]:
         counts = {"threads": 0, "messages": 0}
         async for thread in self._threads():
-            page = Page(thread)
+            page = Page(thread, readable)
             with (folder / file_name(thread)).open("w", encoding="utf-8") as file:
                 file.write(page.head())
                 async for line in self._events(thread["thread"]):

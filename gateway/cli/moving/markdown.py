@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from library.chain import ROOT, extend
-from library.store.encoding import readable
+from library.moving.lines import TextOf
 
 Line = Mapping[str, Any]
 NAME_CHARS_MAX = 80
@@ -26,8 +26,9 @@ def file_name(thread: Line) -> str:
 class Page:
     """One thread's page, written message by message."""
 
-    def __init__(self, thread: Line) -> None:
+    def __init__(self, thread: Line, text_of: TextOf) -> None:
         self._thread = thread
+        self._text_of = text_of
         self._ids: dict[str, str] = {}
         self._last = ""
 
@@ -56,7 +57,7 @@ class Page:
         self._ids[self._last] = name
         cut = " · cut" if line.get("is_partial") else ""
         text = line.get("text")
-        words = readable(line["body"]) if text is None else text
+        words = self._text_of(line["body"]) if text is None else text
         return f"\n## {line['role']} · {_minute(line.get('at'))} · {name}{cut}\n{note}\n{words}\n"
 
     def foot(self) -> str:

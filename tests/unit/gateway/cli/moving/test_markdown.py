@@ -6,6 +6,7 @@ from gateway.cli.moving.markdown import Page, file_name
 from library.chain import ROOT, extend
 from library.moving.lines import event_line
 from library.moving.records import MovedEvent
+from library.store.encoding import readable
 
 
 def line(after: bytes, seq: int, text: str, **more: Any) -> tuple[dict[str, Any], bytes]:
@@ -19,7 +20,7 @@ def test_messages_stand_word_for_word_and_a_branch_says_what_it_follows() -> Non
     first, one = line(ROOT, 1, "def f():\n\treturn 1")
     second, two = line(one, 2, "answer")
     third, _ = line(one, 3, "other answer", is_partial=True)
-    page = Page({"thread": "t", "session_id": "s", "collection": "c", "head": two.hex()})
+    page = Page({"thread": "t", "session_id": "s", "collection": "c", "head": two.hex()}, readable)
     told = "".join([page.head(), *map(page.message, (first, second, third)), page.foot()])
     assert told == (
         "# s\n\n- collection: c\n- thread: t\n"
