@@ -50,6 +50,8 @@ class Message:
     """Ids this assistant message asks to be answered."""
     answers: str | None = None
     """Id of the call this tool message answers."""
+    item_count: int = 1
+    """So many pieces, calls aside, that a template may put something around."""
     said: dict[str, Any] | None = None
     """`raw` without the text that a gateway put in, where it holds such: this is what is stored."""
     prices: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)

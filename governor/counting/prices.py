@@ -96,6 +96,7 @@ PART_TOKENS = 2
 def template_tokens(template: Template, message: Message) -> int:
     """Return what the template adds to a message."""
     tokens = template.result_tokens if message.role == "tool" else template.message_tokens
+    tokens *= message.item_count
     raw = message.raw
     if raw.get("name"):
         tokens += template.name_tokens

@@ -62,6 +62,12 @@ class Parts:
     media: list[str] = field(default_factory=list)
     """Attachments as the client sent them, for identity."""
     calls: list[Call] = field(default_factory=list)
+    _pieces: int = 0
+
+    @property
+    def item_count(self) -> int:
+        """So many pieces, calls aside, that a template may put something around."""
+        return max(1, self._pieces)
 
     def add_content(self, content: Any) -> None:
         """Take a message's content, or a result's output."""
@@ -107,8 +113,11 @@ class Parts:
     def add_item(self, item: Mapping[str, Any]) -> None:
         """Take an item of the assistant."""
         kind = item.get("type", "message")
+        content = item.get("content")
+        if not is_call(item):
+            self._pieces += len(content) if isinstance(content, list) and content else 1
         if kind == "message":
-            self.add_content(item.get("content"))
+            self.add_content(content)
             self._add_unknown(item, known=("content",))
         elif kind == "reasoning":
             self._add_reasoning(item)

@@ -114,6 +114,7 @@ def _message(role: Role, raw: dict[str, Any]) -> Message:
         opaque=tuple(parts.opaque),
         call_ids=call_ids,
         answers=answers,
+        item_count=parts.item_count if role == "assistant" else 1,
     )
 
 
@@ -151,13 +152,32 @@ def written(planned: PlannedMessage) -> Message:
 def _rewritten(message: Message, raw: dict[str, Any]) -> Message:
     """Return the message with other JSON; it says and is what it was, and costs what it has now."""
     now = _message(message.role, raw)
-    return replace(message, raw=raw, counted=now.counted, images=now.images, opaque=now.opaque)
+    return replace(
+        message,
+        raw=raw,
+        counted=now.counted,
+        images=now.images,
+        opaque=now.opaque,
+        item_count=now.item_count,
+    )
 
 
 def _with_text_before(content: Any, before: str) -> Any:
     if isinstance(content, list):
         return [{"type": "input_text", "text": before}, *content]
     return f"{before}{SEPARATOR}{content}" if content else before
+
+
+def with_text_behind(message: Message, text: str) -> Message:
+    """Return a system message that says `text` behind its own words."""
+    if message.raw.get("type") == INSTRUCTIONS:
+        return instructions_message(f"{message.text}{SEPARATOR}{text}")
+    content = message.raw.get("content")
+    if isinstance(content, list):
+        longer: Any = [*content, {"type": "input_text", "text": text}]
+    else:
+        longer = f"{content}{SEPARATOR}{text}" if content else text
+    return message_of({**message.raw, "content": longer})
 
 
 # -- mending -------------------------------------------------------------------------------------

@@ -246,8 +246,11 @@ def encode(
     if plan is not None:
         sent = [written(one) for one in plan]
         fields[INPUT] = answered_as_called(list(items_of(sent)))
-        if not any(message.raw.get("type") == INSTRUCTIONS for message in sent):
+        instructions = [one.text for one in sent if one.raw.get("type") == INSTRUCTIONS]
+        if not instructions:
             fields.pop(INSTRUCTIONS, None)
+        elif instructions != [request.fields[INSTRUCTIONS]]:
+            fields[INSTRUCTIONS] = instructions[0]
     if model is not None:
         fields["model"] = model
     return orjson.dumps(fields)

@@ -9,12 +9,16 @@ from gateway.wire.responses.message import (
     answering,
     filled,
     has_reasoning,
+    instructions_message,
     interrupted,
     message_of,
     renamed,
     user_message,
+    with_text_behind,
     written,
 )
+from governor.counting import Counters
+from governor.counting.prices import OPENAI
 from governor.errors import MalformedTranscript
 from governor.layout import LEFT_OUT
 from governor.transcript import EMPTY, INTERRUPTED
@@ -195,6 +199,24 @@ def test_reasoning_is_left_out_where_it_is_asked_for() -> None:
     assert not bare.opaque
     alone = message_of({"items": [reasons()]})
     assert written(PlannedMessage(alone, is_without_reasoning=True)).raw == alone.raw
+
+
+def test_text_may_stand_behind_a_systems_words() -> None:
+    plain = with_text_behind(message_of({"role": "developer", "content": "Be brief."}), "MORE")
+    assert plain.raw["content"] == "Be brief.\n\nMORE"
+    parts = [{"type": "input_text", "text": "Be brief."}]
+    parted = with_text_behind(message_of({"role": "developer", "content": parts}), "MORE")
+    assert [part["text"] for part in parted.raw["content"]] == ["Be brief.", "MORE"]
+    assert with_text_behind(instructions_message("i"), "MORE").text == "i\n\nMORE"
+
+
+def test_each_item_of_an_answer_has_its_own_frame() -> None:
+    """CASES B1: a template puts something around each of them."""
+    run = message_of({"items": [reasons(), says("x"), calls("c1"), says("y")]})
+    assert run.item_count == 3
+    counter = Counters().counter_for("gpt-4o-mini")
+    alone = sum(counter.message(message_of(one)) for one in run.raw["items"])
+    assert counter.message(run) == alone - OPENAI.message_tokens, "a call has one of its own"
 
 
 # -- mending -------------------------------------------------------------------------------------

@@ -86,6 +86,13 @@ def test_the_planned_items_stand_in_place_of_the_clients() -> None:
     assert sent["input"] == [{"type": "message", "role": "user", "content": content}]
 
 
+def test_instructions_that_the_plan_makes_longer_go_out_so() -> None:
+    request = decode(body(input="x", instructions="i"))
+    longer = dialect.with_text_behind(request.messages[0], "MORE")
+    sent = encode(request, [PlannedMessage(longer), PlannedMessage(request.messages[1])])
+    assert orjson.loads(sent)["instructions"] == "i\n\nMORE"
+
+
 @pytest.mark.parametrize("name", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
 def test_what_names_a_past_does_not_go_out(name: Fields) -> None:
     request = decode(body(input="x", **name))
