@@ -33,7 +33,7 @@ from gateway.upstream.protocol import Untranslated, UpstreamFailed
 from gateway.wire.protocol import MalformedRequest, Refusal, Wire
 from governor.counting.registry import UnknownTokenizer
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
-from library.errors import EventConflict, LibraryError, TooManyPins, UnknownRecord
+from library.errors import BadPattern, EventConflict, LibraryError, TooManyPins, UnknownRecord
 
 _CALLERS = "invalid_request_error"
 _SERVERS = "server_error"
@@ -52,6 +52,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     UnknownPath: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     UpgradeUnsupported: (HTTPStatus.UPGRADE_REQUIRED, _CALLERS, "websocket_unsupported"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
+    BadPattern: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_pattern"),
     TooManyPins: (HTTPStatus.CONFLICT, _CALLERS, "too_many_pins"),
     EventConflict: (HTTPStatus.CONFLICT, _CALLERS, "event_conflict"),
     BodyTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CALLERS, "body_too_large"),

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from library.analysis import fingerprint, key_prefix, words
 from library.errors import UnknownRecord
+from library.grep.runs import runs_of
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.reading.speakers import speaker_key
 from library.reading.time_words import time_words
@@ -245,7 +246,8 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
             lexical=0.0,
         )
         indexed = " ".join((key_words, *time_words(text, said_on), own))
-        documents.append(Document(passage, event.collection_id, indexed))
+        runs = " ".join(sorted(runs_of(event.text, part.start, part.stop)))
+        documents.append(Document(passage, event.collection_id, indexed, runs))
     return documents
 
 

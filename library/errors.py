@@ -7,6 +7,7 @@
   x UnsuitableFileSystem  the database lies where SQLite's locks cannot be trusted
   x EventConflict         a caller-given event id is taken by other content
   x TooManyPins           a thread, or a collection, has all the pins it may have
+  x BadPattern            what to grep for is no pattern
   x UnknownRecord         no such thread, event, turn or response in this collection
 
 A broken invariant of our own is an `assert`, not a member of this tree.
@@ -67,6 +68,15 @@ class TooManyPins(LibraryError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"there are {limit} pins already; take one away first")
         self.limit = limit
+
+
+class BadPattern(LibraryError):
+    """`pattern` is no regular expression, or too long."""
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"the pattern {pattern!r}: {reason}")
+        self.pattern = pattern
+        self.reason = reason
 
 
 class UnknownRecord(LibraryError):

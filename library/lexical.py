@@ -23,12 +23,13 @@ import tantivy
 from tantivy import Occur, Query
 
 from library.errors import LibraryError
+from library.lexical_runs import RUNS, SPACES, Held, Holders, held_clauses, newest_holders
 from library.records import Where
 from library.retrieval.ranking import Candidate
 from library.retrieval.scope import is_in
 from library.runtime.allocator import give_back
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 5
 """Part of the folder's name: another version is another index, built anew."""
 WRITER_HEAP_BYTES = 15_000_000
 """The least that tantivy accepts for one thread."""
@@ -62,6 +63,8 @@ class Document(NamedTuple):
     collection_id: int
     words: str
     """Its words with spaces between, the key prefix included."""
+    runs: str = ""
+    """What it holds letter for letter, see library/grep/runs.py, with spaces between."""
 
 
 def stems(words: Sequence[str]) -> list[str]:
@@ -81,6 +84,7 @@ class Lexical:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._index = tantivy.Index(self._schema, path=str(folder))
             self._index.register_tokenizer(_WORDS, _ANALYZER)
+            self._index.register_tokenizer(RUNS, SPACES)
             self._index.config_reader("manual")
         # A damaged segment shows itself only when it is read.
         self.highest_seq = self._highest_seq()
@@ -102,6 +106,7 @@ class Lexical:
                 fields: dict[str, Any] = dict(zip(_FETCHED, passage, strict=False))
                 fields["collection_id"] = document.collection_id
                 fields[_WORDS] = document.words
+                fields[RUNS] = document.runs
                 fields["place"] = _place(passage.branch_id, passage.position)
                 fields["key"] = _passage_key(passage.seq, passage.ordinal)
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
@@ -211,6 +216,12 @@ class Lexical:
             places = [place for _score, place in hits]
             seqs = searcher.fast_field_values("seq", places)
             return Counter(seq for seq in seqs if isinstance(seq, int))
+
+    def holders(self, where: Where, asked: Held, *, before: int, limit: int) -> Holders:
+        """Return the newest events in scope and below a seq that may hold a text."""
+        with _mapped():
+            clauses = [*held_clauses(self._schema, asked, before=before), *self._scope(where)]
+            return newest_holders(self._index.searcher(), clauses, limit=limit)
 
     # -- upkeep ---------------------------------------------------------------------------------
     @property
@@ -361,6 +372,7 @@ def _passage_key(seq: int, ordinal: int) -> int:
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_WORDS, tokenizer_name=_WORDS, index_option="freq")
+    builder.add_text_field(RUNS, tokenizer_name=RUNS, index_option="basic")
     builder.add_integer_field("position", indexed=True, fast=True)
     for name in _KEYS:
         builder.add_integer_field(name, indexed=True, fast=True)

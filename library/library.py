@@ -26,6 +26,7 @@ from library.catalogue import Catalogue
 from library.embedding.meaning import QUESTION_TIMEOUT_S, Meaning, OpenEmbedder
 from library.embedding.names import NONE
 from library.embedding.opening import EmbedderOptions
+from library.grep.texts import Texts
 from library.indexer import Indexer
 from library.lexical import LexicalUnavailable
 from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
@@ -126,6 +127,9 @@ class Library:
             meaning=self._meaning,
             on_damage=self._indexer.repair_soon,
         )
+        self.texts = Texts(
+            self._catalogue, self._records, self._search.paths, self._indexer.repair_soon
+        )
         self._rankings = Rankings(
             answer=self._search.run,
             events=self._records.events,
@@ -200,7 +204,6 @@ class Library:
             return ""
         return self._generations.left()
 
-    # -- turns ----------------------------------------------------------------------------------
     async def record_turn(self, turn: IncomingTurn) -> RecordedTurn:
         """Record a request, durably, and owe its new events to the index.
 
@@ -266,7 +269,6 @@ class Library:
             self._indexer.wake(len(grafted.added))
         return grafted
 
-    # -- finding --------------------------------------------------------------------------------
     async def search(self, query: SearchQuery) -> SearchResult:
         """Return the passages in scope that bear on the focus, best first."""
         result = await self._rankings.run(query)

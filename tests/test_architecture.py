@@ -47,6 +47,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "pydantic": ("gateway/mcp/*",),
     "quicktok": ("governor/counting/sources.py",),
     "redis": ("library/cache/redis.py",),
+    "regex": ("library/grep/grep.py",),
     "rich": ("gateway/cli/tables.py", "gateway/cli/progress.py", "gateway/bench/progress.py"),
     "sqlite3": (
         "library/store/*",
@@ -56,7 +57,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     ),
     "sqlite_utils": ("library/store/migrations.py",),
     "starlette": ("gateway/*",),
-    "tantivy": ("library/lexical.py",),
+    "tantivy": ("library/lexical*.py",),
     "tokenizers": ("governor/counting/sources.py", "library/embedding/onnx.py"),
     "uvicorn": ("gateway/cli/serving.py",),
     "yarl": ("gateway/upstream/direct.py",),

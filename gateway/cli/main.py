@@ -29,6 +29,7 @@ COMMANDS = {
     "threads": ("records", "List threads, the last used first."),
     "events": ("records", "List the stored messages of a thread."),
     "search": ("records", "Find records as a request would."),
+    "grep": ("records", "Find lines that hold a pattern, or nearly some words."),
     "pin": ("pins", "Keep a message in every prompt, or list what is kept."),
     "unpin": ("pins", "Let go of a pinned message."),
     "forget": ("pins", "Delete a thread or a collection for good."),

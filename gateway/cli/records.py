@@ -1,4 +1,4 @@
-"""`threads`, `events` and `search`: look into what is stored."""
+"""`threads`, `events`, `search` and `grep`: look into what is stored."""
 
 import json
 from typing import Any
@@ -150,6 +150,60 @@ def search(
     print_table(("score", "event", "role", "text"), rows, right=("score",))
     if is_explained:
         click.echo(f"certainty {found['certainty']:.2f}")
+    for part in found["degraded"]:
+        click.echo(f"degraded: {part}", err=True)
+
+
+@click.command()
+@click.argument("pattern", metavar="PATTERN")
+@click.option("--thread", metavar="ID", help="Only this thread; else every thread.")
+@click.option("--fuzzy", is_flag=True, help="Words that are nearly those of PATTERN.")
+@click.option("--case", is_flag=True, help="Tell capitals from small letters.")
+@limit_option
+@db_option
+@config_option
+@json_option
+def grep(
+    pattern: str,
+    thread: str | None,
+    fuzzy: bool,
+    case: bool,
+    limit: int,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
+) -> int:
+    """Find lines that match PATTERN, a regular expression, newest records first.
+
+    Exit code 1: nothing matches.
+    """
+    settings = loaded_settings(config=config, db=db).settings
+
+    async def work(library: LibraryClient) -> Any:
+        asked: dict[str, object] = {"q": pattern, "thread": thread, "limit": limit}
+        flags = {"fuzzy": "true" if fuzzy else None, "case": "true" if case else None}
+        return await library.get("/grep", **asked, **flags)
+
+    found = ask(settings, work)
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        rows = [
+            (row["id"], str(row["line"]), row["role"], one_line(row["text"], size=TEXT_CELLS))
+            for row in found["lines"]
+        ]
+        print_table(("event", "line", "role", "text"), rows, right=("line",))
+        _say_what_is_missing(found)
+    return 0 if found["lines"] else 1
+
+
+def _say_what_is_missing(found: dict[str, Any]) -> None:
+    left_out = found["matched"] - len(found["lines"])
+    if left_out or found["unread"]:
+        more = f", and up to {found['unread']} passages more were not read" * bool(found["unread"])
+        click.echo(f"{found['matched']} lines match{more}", err=True)
+    if found["is_out_of_time"]:
+        click.echo("out of time: name a thread, or a longer word", err=True)
     for part in found["degraded"]:
         click.echo(f"degraded: {part}", err=True)
 

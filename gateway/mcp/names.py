@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-READING = ("consult", "open", "plan_reading", "sessions", "status")
+READING = ("consult", "open", "grep", "plan_reading", "sessions", "status")
 DESK = ("desk_refresh", "desk_get", "desk_watch", "desk_stop")
 PINS = ("pin", "unpin")
 TURNS = ("prepare", "commit", "flush")

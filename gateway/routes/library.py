@@ -31,13 +31,12 @@ from gateway.routes.answers import (
 from gateway.routes.governed import TOKENS_MAX
 from gateway.settings import OFFLINE
 from governor.state import loaded
+from library.asking import Question, ask, first_event
 from library.errors import UnknownRecord
+from library.grep.grep import Pattern, grep
 from library.library import Library
-from library.records import Event, Path, SearchQuery
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-ANYWHERE = 2**62
-"""A position behind every message: nothing is in a prompt already."""
 EMBEDDER_WAIT_S = 10.0
 """For somebody who searches by hand right after the start; a model is loaded in a second or two."""
 
@@ -71,6 +70,7 @@ class LibraryRoutes:
             route("/collections/{collection}", self.forget_collection, "DELETE"),
             route("/events/{event}", self.event),
             route("/search", self.search, takes="q thread collection limit"),
+            route("/grep", self.grep, takes="q thread collection limit fuzzy case"),
             route("/pins", self.pins, takes="thread"),
             route("/pins", self.pin, "POST"),
             route("/pins/{event}", self.unpin, "DELETE"),
@@ -176,29 +176,21 @@ class LibraryRoutes:
         if not words:
             raise BadParameter("q", "the words to search for")
         thread = text(request, "thread")
-        thread_no = 0
-        path: Path = ()
         if thread is not None:
-            first = await _first_event(library, thread, collection_id)
-            thread_no, collection_id = first.thread_no, first.collection_id
-            path = await library.store.live_path(thread_no)
-        elif collection_id is None:
-            name = text(request, "collection") or principal_of(request).collection
-            collection_id = await library.store.collection_id(name)
+            first = await first_event(library, thread, collection_id)
+            collection_id = first.collection_id
+        collection_id = await self._one_collection(request, library, collection_id)
         # Somebody asks by hand, perhaps right after the start; a request would not wait.
         await library.wait_opened(EMBEDDER_WAIT_S)
-        result = await library.search(
-            SearchQuery(
-                collection_id=collection_id,
-                text=words,
-                scope="project" if thread is None else "thread",
-                thread_no=thread_no,
-                path=path,
-                before_position=ANYWHERE,
-                exclude_seqs=frozenset(),
-                limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+        result = await ask(
+            library,
+            Question(
+                words=words,
                 asked_on=datetime.now(UTC).date(),
-            )
+                collection_id=collection_id,
+                limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+                thread=thread,
+            ),
         )
         hits = [
             event_fields(hit.event)
@@ -218,6 +210,49 @@ class LibraryRoutes:
                 "indexed_seq": result.indexed_seq,
             }
         )
+
+    async def grep(self, request: Request) -> Response:
+        """Return the lines that hold a pattern, or words that are nearly those of `q`."""
+        library, collection_id = await self._asked(request)
+        thread = text(request, "thread")
+        if thread is not None:
+            first = await first_event(library, thread, collection_id)
+            collection_id = first.collection_id
+        found = await grep(
+            library,
+            Pattern(
+                text=request.query_params.get("q", ""),
+                collection_id=await self._one_collection(request, library, collection_id),
+                limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
+                thread=thread,
+                is_fuzzy=flag(request, "fuzzy"),
+                is_case_sensitive=flag(request, "case"),
+            ),
+        )
+        lines = [
+            event_fields(line.event)
+            | {"line": line.number, "text": line.text, "score": line.score, "body": None}
+            for line in found.lines
+        ]
+        return json_response(
+            {
+                "lines": lines,
+                "matched": found.matched_count,
+                "looked_at": found.looked_at_count,
+                "unread": found.unread_count,
+                "is_out_of_time": found.is_out_of_time,
+                "degraded": found.degraded,
+            }
+        )
+
+    async def _one_collection(
+        self, request: Request, library: Library, collection_id: int | None
+    ) -> int:
+        """Return the caller's collection; the owner may name any."""
+        if collection_id is not None:
+            return collection_id
+        name = text(request, "collection") or principal_of(request).collection
+        return await library.store.collection_id(name)
 
     # -- pins ------------------------------------------------------------------------------------
     async def pins(self, request: Request) -> Response:
@@ -277,21 +312,6 @@ class LibraryRoutes:
         ):
             raise BadParameter("seqs", "a list of sequence numbers")
         return json_response({"retried_count": await library.retry_quarantined(seqs)})
-
-
-async def _first_event(library: Library, thread: str, collection_id: int | None) -> Event:
-    """Return the first event of a thread, which tells its id, number and collection; `thread` may
-    also be the session that its client named.
-
-    Raises:
-        UnknownRecord: there is no such thread, or it is empty.
-
-    """
-    for event in await library.store.thread_events(
-        thread, collection_id=collection_id, live_only=False, after=0, limit=1
-    ):
-        return event
-    raise UnknownRecord(kind="thread", name=thread)
 
 
 async def _budget(library: Library, thread: str, collection_id: int | None) -> Response:

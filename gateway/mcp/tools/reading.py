@@ -24,6 +24,7 @@ from gateway.mcp.shapes import (
     within,
 )
 from library.asking import Question, ask
+from library.grep.grep import LIKENESS, PATTERN_CHARS_MAX, TIME_MAX_S, Pattern, grep
 from library.records import Hit, SearchResult
 
 EMBEDDER_WAIT_S = 10.0
@@ -80,6 +81,31 @@ class Opened:
 
 
 @dataclass(frozen=True)
+class GreppedLine:
+    """One line that matches."""
+
+    record: Where
+    line: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Grepped:
+    """Lines that match, newest records first."""
+
+    lines: list[GreppedLine]
+    shown: int
+    matched: int
+    """Lines that match in the records that were read: all of them where `unread` is 0."""
+    unread: int
+    """Passages that may match and were not read."""
+    is_truncated: bool
+    is_out_of_time: bool
+    degraded: list[str]
+
+
+@dataclass(frozen=True)
 class Part:
     """One thing to read, with open."""
 
@@ -122,7 +148,7 @@ class Status:
 
 
 class ReadingTools:
-    """`consult`, `open`, `plan_reading`, `sessions`, `status`."""
+    """`consult`, `open`, `grep`, `plan_reading`, `sessions`, `status`."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -178,6 +204,61 @@ class ReadingTools:
             last_line=stop,
             line_count=len(lines),
             is_truncated=len(kept) < len(asked) or len(text) > ANSWER_CHARS,
+        )
+
+    async def grep(
+        self,
+        context: Context,
+        pattern: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=PATTERN_CHARS_MAX,
+                description="A regular expression; with fuzzy, words.",
+            ),
+        ],
+        limit: Limit = 20,
+        thread: Thread = None,
+        fuzzy: Annotated[
+            bool, Field(description="Find words that are nearly these: slips and spellings.")
+        ] = False,
+        likeness: Annotated[
+            float, Field(ge=0.5, le=1, description="With fuzzy: the share of letters to be right.")
+        ] = LIKENESS,
+        case_sensitive: bool = False,
+        timeout_s: Annotated[float, Field(gt=0, le=TIME_MAX_S)] = 2.0,
+    ) -> Grepped:
+        """Find lines that hold exact words or match a pattern, newest records first: names,
+        error messages, numbers. For what something is about, use consult."""
+        asker = await self.access.asker(context)
+        found = await grep(
+            asker.library,
+            Pattern(
+                text=pattern,
+                collection_id=asker.collection_id,
+                limit=limit,
+                thread=thread,
+                is_fuzzy=fuzzy,
+                is_case_sensitive=case_sensitive,
+                likeness=likeness,
+                time_s=timeout_s,
+            ),
+        )
+        lines = [
+            GreppedLine(
+                where(line.event), line.number, cut(line.text, LINE_CHARS), round(line.score, 4)
+            )
+            for line in found.lines
+        ]
+        kept = within(lines, (line.text for line in lines))
+        return Grepped(
+            lines=kept,
+            shown=len(kept),
+            matched=found.matched_count,
+            unread=found.unread_count,
+            is_truncated=len(kept) < found.matched_count or found.unread_count > 0,
+            is_out_of_time=found.is_out_of_time,
+            degraded=list(found.degraded),
         )
 
     async def plan_reading(

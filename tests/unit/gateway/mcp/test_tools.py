@@ -65,6 +65,17 @@ async def test_what_was_said_is_found_opened_and_explained(agent: Agent) -> None
 
 
 @with_agent
+async def test_grep_finds_exact_words_and_near_ones(agent: Agent) -> None:
+    await agent.said("notes", ("one\n" + KEY, "Noted."), ("Error E4711 at start", "Noted."))
+    found = await agent.call("grep", pattern=r"E\d{4}")
+    assert [line["text"] for line in found["lines"]] == ["Error E4711 at start"]
+    found = await agent.call("grep", pattern="boathose", fuzzy=True)
+    assert [(line["text"], line["line"]) for line in found["lines"]] == [(KEY, 2)]
+    cut = await agent.call("grep", pattern=".", limit=1)
+    assert (cut["shown"], cut["matched"], cut["is_truncated"]) == (1, 5, True)
+
+
+@with_agent
 async def test_a_record_is_read_by_lines_and_says_what_is_left(agent: Agent) -> None:
     whole = "\n".join(f"line {number}" for number in range(1, 21))
     await agent.said("log", (whole, "Read."))

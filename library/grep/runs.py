@@ -1,0 +1,46 @@
+"""Runs of letters and digits: what the index knows of a text's exact words. Pure.
+
+A pattern that must match `boathouse` can only match a text that has a run with `boathouse` in it.
+The index holds the runs of each passage, lower-cased and otherwise as they were, so that a grep
+reads the few texts that may match instead of all.
+
+A run is cut into pieces that overlap by half, so that any `LITERAL_CHARS_MAX` characters of it
+stand in one piece, and terms stay short whatever a text holds (base64, say).
+"""
+
+import re
+from collections.abc import Iterator
+
+PIECE_CHARS = 64
+LITERAL_CHARS_MAX = PIECE_CHARS // 2
+"""As much of a literal as is looked up."""
+_RUN = re.compile(r"\w+")
+
+
+def runs_of(text: str, start: int, stop: int) -> set[str]:
+    """Return the pieces of all runs of a passage; one that a passage's end parts counts to both."""
+    low = max(0, start - PIECE_CHARS)
+    return {
+        piece
+        for match in _RUN.finditer(text, low, min(len(text), stop + PIECE_CHARS))
+        for piece in _pieces(fold(match[0]))
+    }
+
+
+def folded(literal: str) -> str:
+    """Return a literal as it stands in the index, or the beginning of it."""
+    return fold(literal)[:LITERAL_CHARS_MAX]
+
+
+def fold(text: str) -> str:
+    """Return a text without case; all four letters i are one, as they are to `regex`."""
+    return text.casefold().replace("\u0131", "i").replace("\u0307", "")
+
+
+def _pieces(run: str) -> Iterator[str]:
+    if len(run) <= PIECE_CHARS:
+        yield run
+        return
+    step = PIECE_CHARS - LITERAL_CHARS_MAX
+    for at in range(0, len(run) - LITERAL_CHARS_MAX, step):
+        yield run[at : at + PIECE_CHARS]

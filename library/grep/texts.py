@@ -1,0 +1,49 @@
+"""The texts of a library as a grep needs them: which may match, what they say, which still hold."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from library.cache.kept_records import KeptRecords
+from library.catalogue import Catalogue
+from library.lexical import LexicalUnavailable
+from library.lexical_runs import Held, Holders
+from library.records import Event, Where
+from library.retrieval.scope import LivePaths, Spans
+
+
+class Texts:
+    """Reads, and remembers what it read."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        records: KeptRecords,
+        paths: LivePaths,
+        on_damage: Callable[[], None],
+    ) -> None:
+        self._catalogue = catalogue
+        self._records = records
+        self._paths = paths
+        self._on_damage = on_damage
+
+    async def holders(self, where: Where, asked: Held, *, before: int, limit: int) -> Holders:
+        """Return events in scope below a seq that may hold a text, see `Lexical.holders`.
+
+        Raises:
+            LexicalUnavailable: the index cannot answer; it is repaired in the background.
+
+        """
+        try:
+            search = self._catalogue.lexical.holders
+            return await asyncio.to_thread(search, where, asked, before=before, limit=limit)
+        except LexicalUnavailable:
+            self._on_damage()
+            raise
+
+    async def events(self, seqs: Sequence[int], *, collection_id: int) -> Sequence[Event]:
+        """Return the events that exist of `seqs`, in that order."""
+        return await self._records.events(seqs, collection_id=collection_id)
+
+    async def live_spans(self, thread_nos: Collection[int]) -> Mapping[int, Spans]:
+        """Return the live path of threads, as positions by branch."""
+        return await self._paths.of(thread_nos)

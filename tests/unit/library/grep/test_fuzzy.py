@@ -1,0 +1,33 @@
+import pytest
+
+from library.grep.fuzzy import likeness, similarity
+
+
+def like(wanted: str, line: str) -> float:
+    return likeness(wanted.split(), line, at_least=0.75)
+
+
+def test_a_word_is_like_itself_and_like_its_slips() -> None:
+    assert like("validation", "The validation failed.") == 1
+    assert like("validation", "The validaton failed.") == pytest.approx(0.9)
+    assert like("validation", "The vaildation failed.") == pytest.approx(0.9)
+
+
+def test_a_part_of_a_word_is_not_that_word() -> None:
+    assert like("art", "We start at nine.") == 0
+    assert like("art", "Modern art.") == 1
+
+
+def test_every_word_must_be_there() -> None:
+    assert like("blue key", "the blue kee") == 0
+    assert like("blue keys", "the blue keyz") == pytest.approx(0.875)
+
+
+def test_accents_and_case_are_letters_like_others() -> None:
+    assert like("école", "L'ÉCOLE est fermée") == 1
+    assert like("ecole", "L'ÉCOLE est fermée") == pytest.approx(0.8)
+
+
+def test_so_many_slips_and_no_more() -> None:
+    assert similarity("constantinople", "constantinapel", 0.75) == pytest.approx(1 - 2 / 14)
+    assert similarity("constantinople", "konstantinapel", 0.75) == 0
