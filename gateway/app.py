@@ -23,6 +23,7 @@ from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
 from gateway.routes.governed import Governed
 from gateway.routes.health import HealthRoutes
+from gateway.routes.insights import InsightRoutes
 from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
 from gateway.routes.moving import MovingRoutes
@@ -66,6 +67,7 @@ def build_app(
         *HealthRoutes(gateway).routes(),
         *LibraryRoutes(gateway).routes(),
         *MovingRoutes(gateway).routes(),
+        *InsightRoutes(gateway).routes(),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False

@@ -33,7 +33,14 @@ from gateway.upstream.protocol import Untranslated, UpstreamFailed
 from gateway.wire.protocol import MalformedRequest, Refusal, Wire
 from governor.counting.registry import UnknownTokenizer
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
-from library.errors import BadPattern, EventConflict, LibraryError, TooManyPins, UnknownRecord
+from library.errors import (
+    BadPattern,
+    EventConflict,
+    LibraryError,
+    TooManyPins,
+    Unacceptable,
+    UnknownRecord,
+)
 
 _CALLERS = "invalid_request_error"
 _SERVERS = "server_error"
@@ -53,6 +60,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     UpgradeUnsupported: (HTTPStatus.UPGRADE_REQUIRED, _CALLERS, "websocket_unsupported"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
     BadPattern: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_pattern"),
+    Unacceptable: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_parameter"),
     TooManyPins: (HTTPStatus.CONFLICT, _CALLERS, "too_many_pins"),
     EventConflict: (HTTPStatus.CONFLICT, _CALLERS, "event_conflict"),
     BodyTooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CALLERS, "body_too_large"),
@@ -106,8 +114,10 @@ def refusal_of(error: Exception, wire: Wire) -> Refusal:
     """Return what there is to say about `error`; the nearest base class decides."""
     status, error_type, code = _ANSWERS[_kind(error)]
     param = None
-    if isinstance(error, BadParameter | BadSession):
-        param = error.name if isinstance(error, BadParameter) else error.source
+    if isinstance(error, BadParameter | Unacceptable):
+        param = error.name
+    elif isinstance(error, BadSession):
+        param = error.source
     elif isinstance(error, MalformedRequest):
         param = error.param
     elif isinstance(error, MalformedTranscript):

@@ -7,7 +7,7 @@ them, so it knows them. What an earlier process left undone is not known here on
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from library.records import Event, RecordedTurn
@@ -94,10 +94,15 @@ class Backlog:
             if one.thread_no == thread_no and one.position < before_position
         ]
 
-    def of_others(self, collection_id: int, *, thread_no: int | None) -> list[int]:
-        """Return seqs of the collection's other threads (None: of all), newest first."""
+    def of_others(
+        self, collection_id: int, *, thread_no: int | None, is_wanted: Callable[[int], bool]
+    ) -> list[int]:
+        """Return seqs of the collection's other threads (None: of all) that are wanted, newest
+        first."""
         return [
             seq
             for seq, one in reversed(self._waiting.items())
-            if one.collection_id == collection_id and one.thread_no != thread_no
+            if one.collection_id == collection_id
+            and one.thread_no != thread_no
+            and is_wanted(one.thread_no)
         ]

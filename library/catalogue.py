@@ -23,6 +23,7 @@ from pathlib import Path
 from library.analysis import fingerprint, key_prefix, words
 from library.errors import UnknownRecord
 from library.grep.runs import runs_of
+from library.kinds.filter import KINDS
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.reading.speakers import speaker_key
 from library.reading.time_words import time_words
@@ -109,6 +110,15 @@ class Catalogue:
         """Make what was added durable and findable; hold `writing`."""
         assert self.writing.locked()
         await self._commit(self.lexical)
+
+    async def drop(self, seqs: Sequence[int]) -> None:
+        """Find events no more that are gone from the store. Their words stay in the folder until
+        what is deleted for good is (`renew`), or until the index merges its files."""
+        async with self.writing:
+            if self._lexical is not None:
+                lexical = self._lexical
+                await _finished(lambda: lexical.add([], replaced=seqs))
+                await self._commit(lexical)
 
     async def rest(self) -> None:
         """Give the writer's memory back."""
@@ -243,6 +253,7 @@ def documents_of(event: Event, passages: Sequence[Passage]) -> list[Document]:
             role=role,
             fingerprint=fingerprint(own),
             speaker=speaker,
+            kind=KINDS.index(event.kind),
             lexical=0.0,
         )
         indexed = " ".join((key_words, *time_words(text, said_on), own))

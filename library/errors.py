@@ -8,6 +8,7 @@
   x EventConflict         a caller-given event id is taken by other content
   x TooManyPins           a thread, or a collection, has all the pins it may have
   x BadPattern            what to grep for is no pattern
+  x Unacceptable          what was to be shelved is not what it must be
   x UnknownRecord         no such thread, event, turn or response in this collection
 
 A broken invariant of our own is an `assert`, not a member of this tree.
@@ -77,6 +78,14 @@ class BadPattern(LibraryError):
         super().__init__(f"the pattern {pattern!r}: {reason}")
         self.pattern = pattern
         self.reason = reason
+
+
+class Unacceptable(LibraryError):
+    """Part `name` of what was to be shelved must be something else."""
+
+    def __init__(self, name: str, must: str) -> None:
+        super().__init__(f"{name!r} must be {must}")
+        self.name = name
 
 
 class UnknownRecord(LibraryError):

@@ -28,6 +28,8 @@ from library.embedding.names import NONE
 from library.embedding.opening import EmbedderOptions
 from library.grep.texts import Texts
 from library.indexer import Indexer
+from library.kinds.insights import Insights
+from library.kinds.landing import Landing
 from library.lexical import LexicalUnavailable
 from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
 from library.records import (
@@ -41,6 +43,7 @@ from library.records import (
 )
 from library.retrieval.ranking import PRESETS, Preset, Weights
 from library.retrieval.search import Search
+from library.retrieval.teams import with_teams
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
 
@@ -137,6 +140,19 @@ class Library:
             generations=self._generations,
             rests_on=self._rests_on,
         )
+        landing = Landing(
+            store=store,
+            now=now,
+            generations=self._generations,
+            backlog=self._backlog,
+            indexer=self._indexer,
+            search=self._search,
+            meaning=self._meaning,
+            catalogue=self._catalogue,
+            forget_for_good=self._forget,
+            writing=asyncio.Lock(),
+        )
+        self.insights = Insights(landing, self.search)
 
     @classmethod
     async def open(cls, options: LibraryOptions) -> Self:
@@ -271,7 +287,7 @@ class Library:
 
     async def search(self, query: SearchQuery) -> SearchResult:
         """Return the passages in scope that bear on the focus, best first."""
-        result = await self._rankings.run(query)
+        result = await with_teams(self._rankings.run, query)
         if self._cache.is_degraded:
             result = replace(result, degraded=tuple(sorted((*result.degraded, "cache"))))
         return result
@@ -396,4 +412,5 @@ class Library:
         finally:
             self._generations.deleted()
             self._search.paths.forget()
+            self._search.listing.forget()
             self._search.tail.forget()

@@ -12,12 +12,14 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from library.kinds.filter import EVERYTHING, Filter, Kind
 from library.reading.questions import QuestionKind
 
 DIGEST_BYTES = 16
 """128 bits: a collision among 2**40 messages has a chance below 2**-48."""
 
-Scope = Literal["thread", "project"]
+Scope = Literal["thread", "project", "team"]
+"""What may be found: one thread, its collection, or the collections of its owner's teams too."""
 Body = Mapping[str, Any]
 """One message as the client or the upstream wrote it, in its own protocol's JSON."""
 
@@ -163,6 +165,8 @@ class Event:
     recorded_at: datetime
     turn_id: str | None
     is_partial: bool
+    kind: Kind = "chat"
+    """Of its thread."""
 
     @property
     def name(self) -> str | None:
@@ -231,6 +235,10 @@ class EventRows(NamedTuple):
     position: int
     rows: bytes
     """int8 rows one after another, one a passage."""
+    at_s: int = 0
+    """When it was said, in seconds since 1970."""
+    kind: int = 0
+    """Number of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +292,9 @@ class SearchQuery:
     """The day from which the question speaks of "yesterday"."""
     kind: QuestionKind = "depth"
     """How the finds are to be used: each fact's best passages, or one of each of many events."""
+    filter: Filter = EVERYTHING
+    teams: tuple[int, ...] = ()
+    """Collections of the asker's teams, for scope `team`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +318,14 @@ class Where:
     has_others: bool
     """Every other thread of the collection may be found too."""
     exclude_seqs: frozenset[int]
+    listed: frozenset[int] = frozenset()
+    """Numbers of other threads of which the opposite holds: with `has_others` these may not be
+    found, without it these alone may."""
+    kinds: frozenset[int] = frozenset()
+    """Numbers of the kinds that may be found of other threads; empty: every one."""
+    since_s: int | None = None
+    until_s: int | None = None
+    """The span of `at_s` that may be found, both ends included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import orjson
 
 from library.chain import ROOT, extend
 from library.errors import LibraryError
+from library.kinds.record import record_digest
 from library.parts import MARK_JSON
 from library.store.connection import mapped
 from library.store.encoding import decode_body, event_id, readable
@@ -156,9 +157,14 @@ class _Verifier:
     def _digests(self) -> int:
         """Read each event's role and identity off its stored body, with its parts put back."""
         count = 0
-        for seq, given_id, role, body, digest, is_masked in self._rows("verify_bodies"):
+        for seq, given_id, role, body, digest, is_masked, kind in self._rows("verify_bodies"):
             where = event_id(seq, given_id)
-            own_role, own_digest = self._identify(self._body(seq, where, body))
+            message = self._body(seq, where, body)
+            own_role, own_digest = (
+                self._identify(message)
+                if kind == "chat"
+                else (message.get("role"), record_digest(message))
+            )
             count += 1
             if own_role != role:
                 raise _Broken("role", where, f"it is stored as {role}'s and was said by {own_role}")

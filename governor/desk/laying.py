@@ -24,6 +24,7 @@ from governor.desk.rendering import (
 )
 from governor.layout import CHARS_A_TOKEN_MAX
 from governor.state import DeskEntry
+from library.kinds.citing import teller
 from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit
@@ -221,7 +222,7 @@ class Headings:
         if not times:
             return 0
         runs = 1 + sum(after - before > RUN_GAP for before, after in pairwise(times))
-        key = (record.thread, runs > 1)
+        key = (day_of(record)[0], runs > 1)
         if key not in self._tokens:
             self._tokens[key] = self._count(heading(record, has_time=runs > 1)) + 1
         return runs * self._tokens[key]
@@ -240,15 +241,17 @@ def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Des
 
 def record_of(event: Event, entry: DeskEntry | None, thread_no: int) -> Record:
     """Return an event, or the part of it that `entry` names, as a record to lay out."""
-    is_here = event.thread_no == thread_no
+    is_chat, is_here = event.kind == "chat", event.thread_no == thread_no
+    thread = (event.session_id or event.thread_id) if is_chat else ""
     return Record(
         id=event.id,
         at=event.occurred_at,
-        who=speaker(event.role, event.name),
-        thread=HERE if is_here else event.session_id or event.thread_id,
+        who=speaker(event.role, event.name) if is_chat else teller(event),
+        thread=HERE if is_here else thread,
         text=event.text if entry is None else event.text[entry.start : entry.stop],
         part="" if entry is None else entry.part,
         replaces=() if entry is None else entry.replaces,
+        kind=event.kind,
     )
 
 
@@ -338,16 +341,21 @@ def _joined(one: DeskEntry, other: DeskEntry) -> DeskEntry | None:
 
 
 def _in_reading_order(laid: Sequence[Laid]) -> list[Laid]:
-    began: dict[int, tuple[Any, ...]] = {}
+    """Return conversations, insights and documents one after the other, each in time order."""
+    began: dict[int | str, tuple[Any, ...]] = {}
     for one in laid:
         at = (one.event.occurred_at, one.event.seq)
-        began[one.event.thread_no] = min(began.get(one.event.thread_no, at), at)
+        began[_group(one.event)] = min(began.get(_group(one.event), at), at)
     return sorted(
         laid,
         key=lambda one: (
-            began[one.event.thread_no],
+            began[_group(one.event)],
             one.event.occurred_at,
             one.event.seq,
             one.entry.first,
         ),
     )
+
+
+def _group(event: Event) -> int | str:
+    return event.thread_no if event.kind == "chat" else event.kind

@@ -7,6 +7,10 @@
     ¶e40 assistant, part 2 of 5: ...
     ¶ 2023-06-02, thread budget-talk
     ¶e96 user, replaces e12: ...
+    ¶ 2023-07-01, insights
+    ¶e99 decision by Ada: ...
+    ¶ 2023-07-02, documents
+    ¶e120 src/app.py:10-42: ...
     </reading_desk>
 
 A pilcrow opens a record, or the day and conversation of those that follow; five tokens a record
@@ -30,6 +34,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+
+from library.kinds.filter import KINDS, Kind
 
 DESK_TAG = "reading_desk"
 PINNED_TAG = "pinned_records"
@@ -69,7 +75,9 @@ BLOCKS_MAX = 64
 """Openings looked at in one text: each may cost a scan of the rest, so hostile text is bounded."""
 _BLOCK = re.compile(rf"{_OPENING.pattern}\n(.*?)\n</\1>", re.DOTALL)
 _LINE = re.compile(r"\n(?=¶[^\\])")
-_HEADING = re.compile(r"¶ (\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?(?:, thread (\S+))?")
+_HEADING = re.compile(
+    r"¶ (\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?(?:, (?:thread (\S+)|(insight|document|chunk)s))?"
+)
 _RECORD = re.compile(
     r"¶(\S+) ([^\n]*?)(?:, (excerpt|part [\d-]+ of \d+))?(?:, replaces ([^\n:]+))?: (.*)", re.DOTALL
 )
@@ -85,12 +93,13 @@ class Record:
     who: str
     """Name of the speaker where the message had one, else the role."""
     thread: str
-    """`HERE` for the current conversation, else what names the other one."""
+    """`HERE` for the current conversation, else what names the other one; "" for no chat."""
     text: str
     part: str = ""
     """`part 2 of 5` or `excerpt` for a part of a long record; "" for the whole."""
     replaces: tuple[str, ...] = ()
     """Ids of earlier records that no longer hold since this one."""
+    kind: Kind = "chat"
 
 
 def speaker(role: str, name: str | None) -> str:
@@ -104,18 +113,22 @@ def rendered_record(record: Record) -> str:
     """Return one record's lines."""
     part = f", {record.part}" if record.part else ""
     replaces = f", replaces {' '.join(map(_word, record.replaces))}" if record.replaces else ""
-    return f"¶{_word(record.id)} {_plain(record.who)}{part}{replaces}: {escaped(record.text)}"
+    who = _plain(record.who, is_place=record.kind != "chat")
+    return f"¶{_word(record.id)} {who}{part}{replaces}: {escaped(record.text)}"
 
 
 def heading(record: Record, *, has_time: bool) -> str:
     """Return the line in front of records of one day and conversation."""
     at = record.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M" if has_time else "%Y-%m-%d")
+    if record.kind != "chat":
+        return f"¶ {at}, {record.kind}s"
     return f"¶ {at}" if record.thread == HERE else f"¶ {at}, thread {_word(record.thread)}"
 
 
 def day_of(record: Record) -> tuple[str, str]:
     """Return what records have in common that stand under one heading."""
-    return record.thread, record.at.astimezone(UTC).strftime("%Y-%m-%d")
+    where = record.thread if record.kind == "chat" else f"{record.kind}s "
+    return where, record.at.astimezone(UTC).strftime("%Y-%m-%d")
 
 
 def rendered_block(tag: str, records: Sequence[Record]) -> str:
@@ -181,14 +194,16 @@ def parsed_block(text: str) -> list[Record]:
 
 def _parsed(inner: str) -> Iterator[Record]:
     at, thread = datetime.min.replace(tzinfo=UTC), HERE
+    kind: Kind = "chat"
     for line in _LINE.split(inner):
         if under := _HEADING.fullmatch(line):
             at = datetime.fromisoformat(f"{under[1]} {under[2] or '00:00'}").replace(tzinfo=UTC)
-            thread = under[3] or HERE
+            kind = next((one for one in KINDS if one == under[4]), "chat")
+            thread = "" if under[4] else under[3] or HERE
         elif found := _RECORD.fullmatch(line):
             identifier, who, part, replaces, words = found.groups("")
             replaced = tuple(replaces.split())
-            yield Record(identifier, at, who, thread, unescaped(words), part, replaced)
+            yield Record(identifier, at, who, thread, unescaped(words), part, replaced, kind)
 
 
 def shortened_text(text: str, *, kept_chars: int, record_id: str | None = None) -> str:
@@ -219,10 +234,11 @@ def _signature(inner: str) -> str:
     ).hexdigest()
 
 
-def _plain(value: str) -> str:
-    """Return a name that cannot end the mark it stands in."""
-    shown = "".join(char if char.isprintable() else " " for char in value)
-    return escaped(shown.replace(":", " ").replace(",", " ")).strip() or "unnamed"
+def _plain(value: str, *, is_place: bool = False) -> str:
+    """Return a name that cannot end the mark it stands in; a place in a file keeps its colons."""
+    shown = "".join(char if char.isprintable() else " " for char in value).replace(",", " ")
+    shown = " ".join(shown.replace(": ", " ").split(" ")) if is_place else shown.replace(":", " ")
+    return escaped(shown).strip() or "unnamed"
 
 
 def _word(value: str) -> str:

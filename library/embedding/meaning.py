@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,6 +157,12 @@ class Meaning:
         self.forget()
         self._on_change()
         self._work.set()
+
+    def forget_events(self, collection_id: int, seqs: Collection[int]) -> None:
+        """Drop the rows in memory of events that were just deleted."""
+        self._forgotten_count += 1
+        if self._serving is not None:
+            self._serving.vectors.forget_events(collection_id, seqs)
 
     async def wait_opened(self, timeout_s: float) -> None:
         """Wait until the embedder has been opened, or could not be for the first time."""

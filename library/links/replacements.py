@@ -7,7 +7,7 @@ holds, and most cost nothing but a look at their words. CPU an event, names in e
 change in every twentieth, at 1,000 / 10,000 / 100,000 events: 0.10 / 0.17 / 0.28 ms (2026-11-30).
 
 What an assistant says at length is advice, not a fact of its user's, and takes no part on either
-side.
+side; nor do documents.
 """
 
 import asyncio
@@ -78,4 +78,7 @@ def _candidates(
 
 
 def _is_advice(event: Event) -> bool:
+    """Tell whether an event states facts of others: advice, a document, a text put by."""
+    if event.kind in {"document", "chunk"}:
+        return True
     return event.role == "assistant" and len(event.text) > LONG_REPLY_CHARS

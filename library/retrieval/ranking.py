@@ -44,6 +44,8 @@ class Candidate(NamedTuple):
     """Equal for copies of one text."""
     speaker: int
     """Equal for all that one named person said (see reading/speakers.py)."""
+    kind: int
+    """Index in `kinds.filter.KINDS`."""
     lexical: float
     """Share of the question's words that it holds, weighed by rarity: 1 is all, once; 0 for one
     that stands beside a candidate."""

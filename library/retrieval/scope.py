@@ -1,16 +1,36 @@
 """What of the store a search may find: its threads' live paths, as spans of positions."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
+from library.kinds.filter import KINDS
 from library.records import Path, Range, SearchQuery, Where
-from library.retrieval.ranking import Candidate
 from library.store.contract import Store
 
 MOST_PATHS = 4_096
 """Live paths of other threads kept in memory, about 200 bytes each."""
 Spans = Mapping[int, tuple[int, int]]
 """Positions of a path by branch, first and last."""
+
+
+class Placed(Protocol):
+    """What of a passage, or of an event, its scope is told by."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def thread_no(self) -> int: ...
+    @property
+    def branch_id(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def at_s(self) -> int: ...
+    @property
+    def kind(self) -> int: ...
 
 
 class LivePaths:
@@ -54,19 +74,33 @@ class LivePaths:
             self._kept.pop(thread_no, None)
 
 
-def where_of(query: SearchQuery) -> Where:
-    """Return a query's scope as the index checks it."""
+def where_of(query: SearchQuery, listed: "Listed") -> Where:
+    """Return a query's scope, its filter included, as the index checks it."""
+    narrow = query.filter
+    has_own = not narrow.is_of_records and (not narrow.kinds or "chat" in narrow.kinds)
     ranges = (
         Range(branch_id, low, min(high, query.before_position - 1))
-        for branch_id, (low, high) in spans_of(query.path).items()
+        for branch_id, (low, high) in spans_of(query.path if has_own else ()).items()
     )
     return Where(
         collection_id=query.collection_id,
         thread_no=query.thread_no if query.path else None,
         ranges=tuple(span for span in ranges if span.low <= span.high),
-        has_others=query.scope == "project",
+        has_others=listed.has_others,
         exclude_seqs=query.exclude_seqs,
+        listed=listed.thread_nos,
+        kinds=frozenset(map(KINDS.index, narrow.kinds)),
+        since_s=None if narrow.since is None else math.ceil(narrow.since.timestamp()),
+        until_s=None if narrow.until is None else math.floor(narrow.until.timestamp()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Which threads besides the asking one may be found; see `Where.listed`."""
+
+    has_others: bool
+    thread_nos: frozenset[int]
 
 
 def spans_of(path: Path) -> Spans:
@@ -83,12 +117,17 @@ def is_on(spans: Spans, branch_id: int, position: int) -> bool:
     return low <= position <= high
 
 
-def is_in(where: Where, ranges: Mapping[int, Range], one: Candidate) -> bool:
+def is_in(where: Where, ranges: Mapping[int, Range], one: Placed) -> bool:
     """Tell whether a passage of the right collection is in scope."""
     if one.seq in where.exclude_seqs:
         return False
+    if where.since_s is not None and one.at_s < where.since_s:
+        return False
+    if where.until_s is not None and one.at_s > where.until_s:
+        return False
     if one.thread_no != where.thread_no:
-        return where.has_others
+        is_of_kind = not where.kinds or one.kind in where.kinds
+        return is_of_kind and where.has_others != (one.thread_no in where.listed)
     span = ranges.get(one.branch_id)
     return span is not None and span.low <= one.position <= span.high
 

@@ -36,6 +36,7 @@ from library.retrieval.fetching import (
     scored,
     weighed_question,
 )
+from library.retrieval.listing import Listing
 from library.retrieval.ranking import (
     LONG_REPLY_IN_ORDER,
     MOST_PASSAGES,
@@ -45,8 +46,8 @@ from library.retrieval.ranking import (
     certainty,
     rank,
 )
-from library.retrieval.scope import LivePaths, Spans, is_on, spans_of, where_of
-from library.retrieval.tail import Tail, WaitingEvent
+from library.retrieval.scope import LivePaths, is_in, is_on, where_of
+from library.retrieval.tail import Tail, WaitingEvent, placed
 from library.retrieval.wording import Wordings
 from library.store.contract import Store
 from library.vectors.vectors import VectorsLoading
@@ -91,6 +92,7 @@ class Search:
         self._weights = weights
         self._in_order = replace(weights, long_reply=LONG_REPLY_IN_ORDER)
         self.paths = LivePaths(store)
+        self.listing = Listing(store)
         self.tail = Tail(store)
         self._meaning = meaning
         self._wordings = Wordings()
@@ -102,8 +104,8 @@ class Search:
         # Before the index is asked: what it takes in meanwhile, it did not find.
         was_whole = self._catalogue.is_whole
         found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
-        owed = self._owed(query)
-        where = where_of(query)
+        where = where_of(query, await self.listing.of(query))
+        owed = self._owed(query, where)
         serving = self._serving(degraded)
         likely = self._wordings.likely(query)
         (question, found), row = await asyncio.gather(
@@ -119,7 +121,9 @@ class Search:
         found = list({one[:2]: one for one in (*near, *found)}.values())
         around, more = await self._around(where, look, found, cosines)
         found, cosines = found + around, cosines | more
-        tail, is_cut = await self._waiting(query, owed, was_whole=was_whole, found_upto=found_upto)
+        tail, is_cut = await self._waiting(
+            query, where, owed, was_whole=was_whole, found_upto=found_upto
+        )
         if is_cut:
             degraded.append("index-behind")
         found += [scored(passage, question) for one in tail for passage in one.passages]
@@ -130,7 +134,7 @@ class Search:
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
         )
-        hits = await self._loaded(query, ranked)
+        hits = await self._loaded(query, where, ranked)
         sure = certainty(found, self._weights, cosines=cosines)
         return SearchResult(
             tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto, certainty=sure
@@ -243,20 +247,28 @@ class Search:
             or is_on(paths[one.thread_no], one.branch_id, one.position)
         ]
 
-    def _owed(self, query: SearchQuery) -> list[int]:
+    def _owed(self, query: SearchQuery, where: Where) -> list[int]:
         """Return the events that wait to be indexed, as far as they may be in scope."""
         seqs = []
-        if query.path:
+        if where.ranges:
             seqs = self._backlog.of_thread(query.thread_no, before_position=query.before_position)
-        if query.scope == "project":
+        if where.has_others or where.listed:
             seqs += self._backlog.of_others(
-                query.collection_id, thread_no=query.thread_no if query.path else None
+                query.collection_id,
+                thread_no=where.thread_no,
+                is_wanted=lambda no: where.has_others != (no in where.listed),
             )
             seqs.sort(reverse=True)
         return [seq for seq in seqs if seq not in query.exclude_seqs]
 
     async def _waiting(
-        self, query: SearchQuery, owed: Sequence[int], *, was_whole: bool, found_upto: int
+        self,
+        query: SearchQuery,
+        where: Where,
+        owed: Sequence[int],
+        *,
+        was_whole: bool,
+        found_upto: int,
     ) -> tuple[list[WaitingEvent], bool]:
         """Return events in scope that the index may not hold, and whether some were left out."""
         is_cut = len(owed) > TAIL_EVENTS
@@ -269,27 +281,27 @@ class Search:
             missing = [event for event in rows if event.seq > found_upto]
             # While it is built, words are weighed by what it holds so far: that is said too.
             is_cut = is_cut or not was_whole
-            is_cut = is_cut or len(missing) == TAIL_EVENTS or query.scope == "project"
+            is_wide = where.has_others or bool(where.listed)
+            is_cut = is_cut or len(missing) == TAIL_EVENTS or is_wide
             more, is_later = await self.tail.of_events(missing)
             found, is_late = [*found, *more], is_late or is_later
-        own_spans = spans_of(query.path)
-        unique = {one.seq: one for one in found if one.seq not in query.exclude_seqs}
-        in_scope = [one for one in unique.values() if await self._has(query, own_spans, one)]
+        unique = {one.seq: one for one in found}
+        in_scope = [one for one in unique.values() if await self._has(where, one)]
         return in_scope, is_cut or is_late
 
-    async def _has(self, query: SearchQuery, own_spans: Spans, one: WaitingEvent | Event) -> bool:
-        if one.collection_id != query.collection_id:
+    async def _has(self, where: Where, one: WaitingEvent) -> bool:
+        """Tell whether an event is in scope, on the live branch of its thread."""
+        ranges = {span.branch_id: span for span in where.ranges}
+        if one.collection_id != where.collection_id or not is_in(where, ranges, one):
             return False
-        if query.path and one.thread_no == query.thread_no:
-            return one.position < query.before_position and is_on(
-                own_spans, one.branch_id, one.position
-            )
-        if query.scope != "project":
-            return False
+        if one.thread_no == where.thread_no:
+            return True
         paths = await self.paths.of({one.thread_no})
         return is_on(paths[one.thread_no], one.branch_id, one.position)
 
-    async def _loaded(self, query: SearchQuery, ranked: Iterator[Ranked]) -> list[Hit]:
+    async def _loaded(
+        self, query: SearchQuery, where: Where, ranked: Iterator[Ranked]
+    ) -> list[Hit]:
         """Return hits with their events, and what replaces one in front of it.
 
         What was deleted meanwhile gives way to the next.
@@ -312,19 +324,22 @@ class Search:
         seqs = {hit.event.seq for hit in hits}
         if seqs != {*asked}:
             pairs = await self._store.replacements(sorted(seqs))
-        return await self._with_replacements(query, hits, pairs) if pairs else hits
+        return await self._with_replacements(query, where, hits, pairs) if pairs else hits
 
     async def _with_replacements(
-        self, query: SearchQuery, hits: Sequence[Hit], pairs: Sequence[tuple[int, int]]
+        self,
+        query: SearchQuery,
+        where: Where,
+        hits: Sequence[Hit],
+        pairs: Sequence[tuple[int, int]],
     ) -> list[Hit]:
         """Return the hits with what replaces each in front of it, as far as it is in scope."""
         seqs = {hit.event.seq for hit in hits}
         missing = sorted({newer for _, newer in pairs} - seqs - query.exclude_seqs)
         events: dict[int, Event] = {}
         if missing:
-            own_spans = spans_of(query.path)
             for event in await self._store.events(missing, collection_id=query.collection_id):
-                if await self._has(query, own_spans, event):
+                if await self._has(where, placed(event)):
                     events[event.seq] = event
         return with_replacements(hits, pairs, events)[: query.limit]
 

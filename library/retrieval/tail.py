@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from library.catalogue import documents_of
+from library.kinds.filter import KINDS
 from library.lexical import stems
 from library.passages import passages_of
 from library.records import Event
@@ -46,7 +47,23 @@ class WaitingEvent:
     thread_no: int
     branch_id: int
     position: int
+    at_s: int
+    kind: int
     passages: tuple[WaitingPassage, ...]
+
+
+def placed(event: Event, passages: tuple[WaitingPassage, ...] = ()) -> WaitingEvent:
+    """Return where an event stands, with what was analysed of it."""
+    return WaitingEvent(
+        event.seq,
+        event.collection_id,
+        event.thread_no,
+        event.branch_id,
+        event.position,
+        int(event.occurred_at.timestamp()),
+        KINDS.index(event.kind),
+        passages,
+    )
 
 
 class Tail:
@@ -115,15 +132,6 @@ def _analysed(events: Sequence[Event]) -> list[WaitingEvent]:
             terms = stems(document.words.split(" "))
             padded = "".join([f" {term} " for term in terms])
             passages.append(WaitingPassage(document.passage, padded, len(terms)))
-        found.append(
-            WaitingEvent(
-                event.seq,
-                event.collection_id,
-                event.thread_no,
-                event.branch_id,
-                event.position,
-                tuple(passages),
-            )
-        )
+        found.append(placed(event, tuple(passages)))
         breath.take()
     return found

@@ -155,4 +155,5 @@ def _event(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Event:
         recorded_at=from_micros(row[13]),
         turn_id=row[14],
         is_partial=bool(row[15]),
+        kind=row[16],
     )

@@ -40,7 +40,7 @@ WHERE collection_id = ? AND session_id = ?
 
 -- name: thread_by_id
 SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
-WHERE id = ? AND collection_id = ?
+WHERE id = ? AND collection_id = ? AND kind = 'chat'
 
 -- name: thread_by_no
 SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
@@ -295,7 +295,7 @@ DELETE FROM reply_name WHERE collection_id = ? AND name = ?
 -- name: events
 SELECT e.seq, e.given_id, e.collection_id, e.thread_no, t.id, t.session_id, e.branch_id,
        e.position, e.role, e.digest, e.body, e.text, e.occurred_at, e.recorded_at, e.turn_id,
-       e.is_partial
+       e.is_partial, t.kind
 FROM event AS e JOIN thread AS t ON t.no = e.thread_no
 WHERE e.seq IN (SELECT value FROM json_each(:seqs))
   AND (:collection_id IS NULL OR e.collection_id = :collection_id)
@@ -331,7 +331,7 @@ SELECT t.id, t.session_id, c.name, t.turn_count, t.created_at, t.updated_at,
         WHERE b.thread_no = t.no AND b.parent_id IS NULL AND e.position = 0
         ORDER BY b.id LIMIT 1)
 FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
-WHERE :collection_id IS NULL OR t.collection_id = :collection_id
+WHERE t.kind = 'chat' AND (:collection_id IS NULL OR t.collection_id = :collection_id)
 ORDER BY t.updated_at DESC, t.no DESC LIMIT :limit
 
 -- name: prompt_state
@@ -380,6 +380,133 @@ WHERE (:collection_id IS NULL OR collection_id = :collection_id)
   AND (:thread_no IS NULL OR thread_no IS NULL OR thread_no = :thread_no)
 ORDER BY no
 
+-- ---- records that are no chats ---------------------------------------------------------------
+
+-- name: insert_record_thread
+INSERT INTO thread (id, collection_id, kind, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
+
+-- name: insert_record
+INSERT INTO record (thread_no, collection_id, kind, type, importance, project, source, title,
+                    owner_no, digest, version, origin, said_at)
+VALUES (:thread_no, :collection_id, :kind, :type, :importance, :project, :source, :title,
+        :owner_no, :digest, 0, :origin, :said_at)
+
+-- name: renew_record
+UPDATE record SET type = :type, importance = :importance, project = :project, title = :title,
+                  owner_no = :owner_no, digest = :digest, said_at = :said_at
+WHERE thread_no = :thread_no
+
+-- name: update_record
+UPDATE record SET type = ?, importance = ?, project = ?, title = ?, owner_no = ?, told_count = ?
+WHERE thread_no = ?
+
+-- name: touch_thread
+UPDATE thread SET updated_at = ? WHERE no = ?
+
+-- name: count_version
+UPDATE record SET version = version + 1 WHERE thread_no = ?
+
+-- name: set_said_at
+UPDATE record SET said_at = ? WHERE thread_no = ?
+
+-- name: set_record_head
+UPDATE thread SET head_branch = ?1, updated_at = ?2,
+    head_position = (SELECT max(position) FROM event WHERE branch_id = ?1)
+WHERE no = ?3
+
+-- name: record_seq
+SELECT e.seq FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch AND e.position = 0
+WHERE t.no = ?
+
+-- name: record_parts
+SELECT e.seq FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch
+WHERE t.no = ? AND e.position >= ? ORDER BY e.position LIMIT ?
+
+-- The first parts of some records, live.
+-- name: record_heads
+SELECT e.seq FROM thread AS t
+JOIN event AS e ON e.branch_id = t.head_branch AND e.position = 0
+WHERE t.no IN (SELECT value FROM json_each(?))
+
+-- name: record_versions
+SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id AND e.position = 0
+WHERE b.thread_no = ? ORDER BY e.seq
+
+-- name: branch_seqs
+SELECT seq FROM event WHERE branch_id = ? ORDER BY position
+
+-- name: other_seqs
+SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+WHERE b.thread_no = ? AND b.id <> ?
+
+-- name: delete_other_events
+DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE thread_no = ? AND id <> ?)
+
+-- name: delete_other_branches
+DELETE FROM branch WHERE thread_no = ? AND id <> ?
+
+-- name: move_pin
+UPDATE pin SET event_seq = ?1 WHERE event_seq = ?2
+
+-- name: move_older
+UPDATE OR IGNORE replacement SET older_seq = ?1 WHERE older_seq = ?2
+
+-- name: move_newer
+UPDATE OR IGNORE replacement SET newer_seq = ?1 WHERE newer_seq = ?2
+
+-- name: pinned_of_record
+SELECT p.event_seq FROM pin AS p JOIN event AS e ON e.seq = p.event_seq WHERE e.thread_no = ?
+
+-- name: delete_tags
+DELETE FROM record_tag WHERE thread_no = ?
+
+-- name: insert_tag
+INSERT INTO record_tag (thread_no, tag) VALUES (?, ?) ON CONFLICT DO NOTHING
+
+-- name: tags
+SELECT tag FROM record_tag WHERE thread_no = ? ORDER BY tag
+
+-- By the record's own id, or by that of one of its events.
+-- name: find_record
+SELECT r.thread_no FROM record AS r JOIN thread AS t ON t.no = r.thread_no
+WHERE (t.id = :id OR r.thread_no = (SELECT thread_no FROM event WHERE seq = :seq))
+  AND (:collection_id IS NULL OR r.collection_id = :collection_id)
+LIMIT 1
+
+-- name: record
+SELECT t.id, r.collection_id, r.kind, r.type, r.importance, r.project, r.source, r.title,
+       r.owner_no, o.id, r.digest, r.version, r.told_count, r.origin, t.created_at, t.updated_at,
+       r.said_at,
+       EXISTS (SELECT 1 FROM pin AS p JOIN event AS e ON e.seq = p.event_seq
+               WHERE e.branch_id = t.head_branch)
+FROM record AS r JOIN thread AS t ON t.no = r.thread_no LEFT JOIN thread AS o ON o.no = r.owner_no
+WHERE r.thread_no = ?
+
+-- A source that ends in a slash is a folder. `owner_no` -1: whoever finds them.
+-- name: records
+SELECT r.thread_no, count(*) OVER () FROM record AS r JOIN thread AS t ON t.no = r.thread_no
+WHERE r.collection_id = :collection_id AND t.head_branch IS NOT NULL
+  AND (:kinds IS NULL OR r.kind IN (SELECT value FROM json_each(:kinds)))
+  AND (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
+  AND (:projects IS NULL OR r.project IN (SELECT value FROM json_each(:projects)))
+  AND (:sources IS NULL OR EXISTS (
+      SELECT 1 FROM json_each(:sources) AS s
+      WHERE r.source = s.value OR (
+          substr(s.value, -1) = '/' AND substr(r.source, 1, length(s.value)) = s.value)))
+  AND r.importance BETWEEN :least AND :most
+  AND (:tags IS NULL OR :tag_count = (
+      SELECT count(*) FROM record_tag AS g
+      WHERE g.thread_no = r.thread_no AND g.tag IN (SELECT value FROM json_each(:tags))))
+  AND (:since IS NULL OR r.said_at >= :since) AND (:until IS NULL OR r.said_at <= :until)
+  AND (:owner_no = -1 OR r.owner_no IS NULL OR r.owner_no = :owner_no)
+ORDER BY r.said_at DESC, r.thread_no DESC LIMIT :limit OFFSET :offset
+
+-- name: owned_records
+SELECT owner_no, thread_no FROM record WHERE collection_id = ? AND owner_no IS NOT NULL
+
+-- name: documents
+SELECT thread_no FROM record WHERE collection_id = ? AND kind = 'document' AND project = ?
+
 -- ---- deletion -------------------------------------------------------------------------------
 
 -- name: thread_numbers
@@ -405,6 +532,10 @@ DELETE FROM turn WHERE thread_no = ?
 
 -- name: delete_thread
 DELETE FROM thread WHERE no = ?
+
+-- Records that only this thread finds.
+-- name: records_of_owner
+SELECT thread_no FROM record WHERE owner_no = ?
 
 -- name: delete_unused_parts
 DELETE FROM part WHERE collection_id = ? AND no NOT IN (SELECT part_no FROM event_part)
@@ -492,8 +623,9 @@ SELECT 1 FROM outbox WHERE thread_no = ? AND is_quarantined = 0 LIMIT 1
 SELECT seq, spans FROM indexed WHERE seq > ? ORDER BY seq LIMIT ?
 
 -- name: vectors
-SELECT i.seq, e.thread_no, e.branch_id, e.position, v.rows
-FROM indexed AS i JOIN event AS e ON e.seq = i.seq
+SELECT i.seq, e.thread_no, e.branch_id, e.position, v.rows,
+       e.occurred_at / 1000000, t.kind
+FROM indexed AS i JOIN event AS e ON e.seq = i.seq JOIN thread AS t ON t.no = e.thread_no
 JOIN vector AS v ON v.seq = i.seq
     AND v.embedder_no = (SELECT no FROM embedder WHERE identity = :embedder)
 WHERE i.collection_id = :collection_id AND i.seq > :after ORDER BY i.seq LIMIT :limit
@@ -603,7 +735,8 @@ WHERE u.system_digest IS NOT NULL AND NOT EXISTS (
 SELECT count(*) FROM thread
 
 -- name: verify_bodies
-SELECT seq, given_id, role, body, digest, is_masked FROM event ORDER BY seq
+SELECT e.seq, e.given_id, e.role, e.body, e.digest, e.is_masked, t.kind
+FROM event AS e JOIN thread AS t ON t.no = e.thread_no ORDER BY e.seq
 
 -- A branch is forked off an older one, so parents come first.
 -- name: verify_branches

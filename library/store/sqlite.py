@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, Self, TypeVar
 
+from library.kinds.filter import KINDS
 from library.lock import Owner, OwnerLock
 from library.records import (
     Claim,
@@ -33,6 +34,7 @@ from library.store import outbox, threads
 from library.store.connection import snapshot
 from library.store.encoding import read_events
 from library.store.ending import Ending, finish_turn
+from library.store.kinds import SqliteKinds
 from library.store.lanes import Readers, Work, Writer
 from library.store.moving.sqlite_moving import SqliteMoving
 from library.store.names import SqliteNames
@@ -67,6 +69,7 @@ class SqliteStore:
         self.rows = SqliteRows(self._read, self._write)
         self.names = SqliteNames(self._read, self._write)
         self.moving = SqliteMoving(self._read, self._write, options)
+        self.kinds = SqliteKinds(self._read, self._write, self._forget, options)
 
     @classmethod
     async def open(
@@ -307,10 +310,10 @@ class SqliteStore:
         """Delete a collection with all its threads; return how many events they had."""
         return await self._forget(lambda connection: threads.forget_collection(connection, name))
 
-    async def _forget(self, work: Work[int]) -> int:
-        event_count = await self._write(work)
+    async def _forget(self, work: Work[T]) -> T:
+        done = await self._write(work)
         await self._writer.run(threads.scrub, is_alone=True)
-        return event_count
+        return done
 
     # -- outbox --------------------------------------------------------------------------------
     async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
@@ -366,7 +369,12 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> list[EventRows]:
             where = {"collection_id": collection_id, "embedder": embedder}
             where |= {"after": after, "limit": limit}
-            return list(map(EventRows._make, connection.execute(SQL["vectors"], where)))
+            return [
+                EventRows(seq, thread_no, branch_id, position, rows, at_s, KINDS.index(kind))
+                for seq, thread_no, branch_id, position, rows, at_s, kind in connection.execute(
+                    SQL["vectors"], where
+                )
+            ]
 
         return await self._read(work)
 

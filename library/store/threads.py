@@ -187,7 +187,8 @@ def pin(
 
     """
     event = event_by_id(connection, identifier, collection_id)
-    thread_no = None if everywhere else event.thread_no
+    # Nobody asks from the thread of a record that is no chat.
+    thread_no = None if everywhere or event.kind != "chat" else event.thread_no
     others = (event.collection_id, thread_no, event.seq)
     if connection.execute(SQL["count_other_pins"], others).fetchone()[0] >= PINS_MAX:
         raise TooManyPins(PINS_MAX)
@@ -220,6 +221,15 @@ def forget_thread(connection: sqlite3.Connection, name: str, collection_id: int 
     return event_count
 
 
+def delete_threads(connection: sqlite3.Connection, numbers: Collection[int]) -> int:
+    """Delete threads; `scrub` must follow. Return how many events they had."""
+    owners = {connection.execute(SQL["thread_owner"], (number,)).fetchone() for number in numbers}
+    event_count = sum(_delete_thread(connection, number) for number in numbers)
+    for (owner_id,) in owners:
+        _delete_leftovers(connection, owner_id)
+    return event_count
+
+
 def forget_collection(connection: sqlite3.Connection, name: str) -> int:
     """Delete a collection with all its threads; none of that name: 0."""
     row = connection.execute(SQL["collection"], (name,)).fetchone()
@@ -233,6 +243,9 @@ def forget_collection(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _delete_thread(connection: sqlite3.Connection, number: int) -> int:
+    """Delete a thread with the records that only it finds."""
+    owned = connection.execute(SQL["records_of_owner"], (number,)).fetchall()
+    owned_count = sum(_delete_thread(connection, record) for (record,) in owned)
     (event_count,) = connection.execute(SQL["count_thread_events"], (number,)).fetchone()
     for statement in (
         "delete_thread_reports",
@@ -242,7 +255,7 @@ def _delete_thread(connection: sqlite3.Connection, number: int) -> int:
         "delete_thread",
     ):
         connection.execute(SQL[statement], (number,))
-    return int(event_count)
+    return int(event_count) + owned_count
 
 
 def _delete_leftovers(connection: sqlite3.Connection, collection_id: int) -> None:

@@ -33,7 +33,7 @@ class Tree:
     collection_id: int
     thread_no: int
     turn_id: str | None
-    """None: they came without a request, from another library."""
+    """None: no request brought them."""
     now: int
     """When they are recorded, microseconds UTC."""
     options: Options

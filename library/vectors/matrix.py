@@ -91,7 +91,8 @@ class Matrix:
         rows = np.frombuffer(b"".join([each.rows for each in events]), np.int8)
         rows = rows.reshape(-1, self._dim)
         counts = np.array([len(each.rows) // self._dim for each in events])
-        heads = np.array([each[:4] for each in events], np.int64).repeat(counts, axis=0)
+        heads = np.array([[*each[:4], *each[5:]] for each in events], np.int64)
+        heads = heads.repeat(counts, axis=0)
         ordinals = np.arange(len(rows)) - (counts.cumsum() - counts).repeat(counts)
         at = 0
         while at < len(rows):
@@ -107,6 +108,10 @@ class Matrix:
         """Never find a thread's rows again."""
         for block in self._blocks:
             self._dead_count += block.kill(block.threads[: block.count] == thread_no)
+
+    def forget_events(self, seqs: Iterable[int]) -> None:
+        """Never find the rows of some events again."""
+        self._kill(seqs)
 
     def _kill(self, seqs: Iterable[int]) -> None:
         wanted = np.unique(np.fromiter(seqs, np.int64))
@@ -174,6 +179,8 @@ class _Block:
         self.threads: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
         self.branches: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
         self.positions: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
+        self.times: _Ints = np.empty(BLOCK_ROWS, np.int64)
+        self.kinds: NDArray[np.int8] = np.empty(BLOCK_ROWS, np.int8)
         self.count = 0
         self._sorted: _Ints | None = None
         """Places in order of key, where that is not the order of the places."""
@@ -182,11 +189,11 @@ class _Block:
     @property
     def size_bytes(self) -> int:
         columns = (self.rows, self.signs, self.scales, self.keys)
-        places = (self.threads, self.branches, self.positions)
+        places = (self.threads, self.branches, self.positions, self.times, self.kinds)
         return self.count * sum(column.nbytes for column in (*columns, *places)) // BLOCK_ROWS
 
     def add(self, rows: NDArray[np.int8], heads: _Ints, ordinals: _Ints) -> None:
-        """Add rows; `heads` is (row_count, 4): seq, thread, branch, position."""
+        """Add rows; `heads` is (row_count, 6): seq, thread, branch, position, time, kind."""
         span = slice(self.count, self.count + len(rows))
         self.rows[span] = rows
         self.signs[:, span] = _signs(rows)
@@ -197,6 +204,8 @@ class _Block:
         self.threads[span] = heads[:, 1]
         self.branches[span] = heads[:, 2]
         self.positions[span] = heads[:, 3]
+        self.times[span] = heads[:, 4]
+        self.kinds[span] = heads[:, 5]
         own = self.keys[max(0, self.count - 1) : span.stop]
         self._is_rising = self._is_rising and bool(np.all(own[1:] > own[:-1]))
         self._sorted = None
@@ -246,8 +255,13 @@ class _Block:
         count = self.count
         threads = self.threads[:count]
         mask: NDArray[np.bool_] = np.zeros(count, np.bool_)
-        if where.has_others:
+        if where.has_others or where.listed:
             mask = threads != _NOBODY
+            if where.listed:
+                is_listed = np.isin(threads, np.fromiter(where.listed, np.int32))
+                mask &= ~is_listed if where.has_others else is_listed
+            if where.kinds:
+                mask &= np.isin(self.kinds[:count], np.fromiter(where.kinds, np.int8))
             if where.thread_no is not None:
                 mask &= threads != where.thread_no
         if where.ranges:
@@ -258,6 +272,10 @@ class _Block:
             positions = self.positions[own]
             is_on = (ids[at] == self.branches[own]) & (lows[at] <= positions)
             mask[own[is_on & (positions <= highs[at])]] = True
+        if where.since_s is not None:
+            mask &= self.times[:count] >= where.since_s
+        if where.until_s is not None:
+            mask &= self.times[:count] <= where.until_s
         if where.exclude_seqs:
             mask[self.places_of(np.array(sorted(where.exclude_seqs), np.int64))] = False
         return mask

@@ -10,11 +10,12 @@ killed process leaves nothing half-written.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from library.errors import LibraryError
+from library.kinds.filter import KINDS
 from library.records import Event, EventRows
 from library.store.contract import Store
 
@@ -86,7 +87,9 @@ class Vectors:
         """Take over the rows of events, those of an event one after another, just stored."""
         of_collection: dict[int, list[EventRows]] = {}
         for event, data in made:
-            rows = EventRows(event.seq, event.thread_no, event.branch_id, event.position, data)
+            at_s, kind = int(event.occurred_at.timestamp()), KINDS.index(event.kind)
+            place = (event.seq, event.thread_no, event.branch_id, event.position)
+            rows = EventRows(*place, data, at_s, kind)
             of_collection.setdefault(event.collection_id, []).append(rows)
         for collection_id, some in of_collection.items():
             if collection_id in self._arrived:
@@ -105,6 +108,13 @@ class Vectors:
         for matrix in self._matrices.values():
             matrix.forget_thread(thread_no)
         self._begin_again()
+
+    def forget_events(self, collection_id: int, seqs: Collection[int]) -> None:
+        """Never find events again that are gone from the store."""
+        if collection_id in self._matrices:
+            self._matrices[collection_id].forget_events(seqs)
+        elif collection_id in self._loads:
+            self._begin_again()
 
     def forget(self) -> None:
         """Drop everything; the next searches load what is left in the store."""

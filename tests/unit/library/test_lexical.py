@@ -12,7 +12,7 @@ from library.retrieval.ranking import Candidate
 
 def document(seq: int, words: str, *, branch: int = 1, position: int | None = None) -> Document:
     place = seq if position is None else position
-    passage = Candidate(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, 0, 0.0)
+    passage = Candidate(seq, 0, 1, 0, 9, branch, branch, place, 0, 0, seq, 0, 0, 0.0)
     return Document(passage, branch % 2, words)
 
 

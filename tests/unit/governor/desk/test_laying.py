@@ -264,3 +264,48 @@ def test_where_nothing_surely_bears_on_the_question_the_desk_is_small() -> None:
     sizes = [words(laid_out(hits, 400, certainty=sure).block(HERE)) for sure in (1.0, 0.8, 0.1)]
     assert sizes[0] > sizes[1] > sizes[2]
     assert sizes[2] <= 120
+
+
+def test_insights_and_documents_lie_there_with_who_when_and_from_where() -> None:
+    """Not under the ids of their threads: each insight has one of its own."""
+    told = [
+        replace(
+            event(seq, text, thread_no=100 + seq, name=name),
+            kind="insight",
+            role="insight",
+            body={"role": "insight", "type": kind, "content": text, "name": name},
+        )
+        for seq, text, kind, name in (
+            (1, "We use PostgreSQL.", "decision", "Ada"),
+            (3, "Never on Fridays.", "rule", None),
+        )
+    ]
+    part = replace(
+        event(4, "def f(): ...", thread_no=200),
+        kind="document",
+        role="document",
+        body={
+            "role": "document",
+            "content": "def f(): ...",
+            "source": "a folder/app.py",
+            "lines": [10, 42],
+        },
+    )
+    desk = laid_out([hit(one) for one in (*told, part, event(2, "And Redis?"))])
+    lines = desk.block(HERE).splitlines()[2:-1]
+    assert lines == [
+        "¶ 2024-05-08, insights",
+        "¶e1 decision by Ada: We use PostgreSQL.",
+        "¶e3 rule: Never on Fridays.",
+        "¶ 2024-05-08",
+        "¶e2 user: And Redis?",
+        "¶ 2024-05-08, documents",
+        "¶e4 a folder/app.py:10-42: def f(): ...",
+    ]
+    read = parsed_block(desk.block(HERE))
+    assert [(one.kind, one.who) for one in read] == [
+        ("insight", "decision by Ada"),
+        ("insight", "rule"),
+        ("chat", "user"),
+        ("document", "a folder/app.py:10-42"),
+    ]

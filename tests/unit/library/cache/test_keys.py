@@ -1,5 +1,5 @@
 import dataclasses
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from library.cache.keys import canonical, key_of
+from library.kinds.filter import Filter
 from library.records import SearchQuery, Segment
 from library.retrieval.ranking import PRESETS, Weights
 
@@ -21,6 +22,8 @@ QUERY: dict[str, Any] = {
     "limit": 10,
     "asked_on": date(2026, 1, 1),
     "kind": "depth",
+    "filter": Filter(tags=("a",), since=datetime(2026, 1, 1, tzinfo=UTC)),
+    "teams": (1,),
 }
 OTHER: dict[str, Any] = {
     "collection_id": 2,
@@ -33,6 +36,8 @@ OTHER: dict[str, Any] = {
     "limit": 11,
     "asked_on": date(2026, 1, 2),
     "kind": "breadth",
+    "filter": Filter(tags=("a",), since=datetime(2026, 1, 2, tzinfo=UTC)),
+    "teams": (1, 2),
 }
 
 
@@ -102,4 +107,4 @@ def test_different_values_have_different_keys(one: object, other: object) -> Non
 
 
 def test_a_day_is_not_its_midnight() -> None:
-    assert canonical(date(2026, 1, 1)) != canonical(datetime(2026, 1, 1))  # noqa: DTZ001
+    assert canonical(date(2026, 1, 1)) != canonical(datetime(2026, 1, 1, tzinfo=UTC))

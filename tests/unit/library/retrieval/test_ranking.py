@@ -35,7 +35,7 @@ presets = st.sampled_from(["measured", "library-v1"])
 
 def said(seq: int, *, lexical: float = 0.0, day: int = 0, role: int = 0) -> Candidate:
     at_s = day * DAY_S + seq
-    return Candidate(seq, 0, 1, 0, 100, 1, 1, seq, at_s, role, seq, 0, lexical)
+    return Candidate(seq, 0, 1, 0, 100, 1, 1, seq, at_s, role, seq, 0, 0, lexical)
 
 
 def order(some: list[Candidate], weights: Weights) -> list[int]:

@@ -346,7 +346,7 @@ async def test_a_forked_path_is_searched_across_its_segments(tmp_path: Path) -> 
         assert len(teller.recorded.path) == 2
         result = await teller.ask("code", before=3)
         assert {hit.event.text for hit in result.hits} == {"code zero", "code one", "code two"}
-        where = scope.where_of(teller.query("code", before=2))
+        where = scope.where_of(teller.query("code", before=2), scope.Listed(False, frozenset()))
         assert [(span.low, span.high) for span in where.ranges] == [(0, 1)]
 
 

@@ -1,0 +1,402 @@
+"""Records that are no chats: their rows beside their threads, written in the writer's transaction.
+
+A version of an insight, or an edition of a document, is a root branch of its thread. An edition
+becomes the live one by moving the thread's head, in one transaction with all that hangs on it
+(pins, replacements), so that a reader sees the old one or the new one.
+"""
+
+import sqlite3
+from collections.abc import Awaitable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+import orjson
+
+from library.errors import UnknownRecord
+from library.kinds.filter import CRITICAL, IMPORTANCES, Filter
+from library.kinds.record import Change, Edition, Facts, Shelved, Written
+from library.records import Event
+from library.store.encoding import from_micros, generated_seq, read_events, to_micros
+from library.store.lanes import Work
+from library.store.statements import SQL
+from library.store.threads import PINS_MAX, delete_threads
+from library.store.tree import Options, Tree
+
+T = TypeVar("T")
+ANYBODY = -1
+"""Instead of the number of a thread: whoever finds it."""
+
+
+class Lane(Protocol):
+    """Runs a job on a connection."""
+
+    def __call__(self, work: Work[T]) -> Awaitable[T]: ...
+
+
+class SqliteKinds:
+    """See `library.store.contract.Kinds`."""
+
+    def __init__(self, read: Lane, write: Lane, forget: Lane, options: Options) -> None:
+        self._read = read
+        self._write = write
+        self._forget = forget
+        self._options = options
+
+    async def shelve(
+        self,
+        collection_id: int,
+        facts: Facts,
+        edition: Edition,
+        *,
+        now: datetime,
+        is_live: bool = True,
+        replaced_seqs: Sequence[int] = (),
+    ) -> Written:
+        """Store a new record."""
+
+        def work(connection: sqlite3.Connection) -> Written:
+            at = to_micros(now)
+            thread = (self._options.new_id(), collection_id, facts.kind, at, at)
+            no = connection.execute(SQL["insert_record_thread"], thread).lastrowid
+            assert no is not None
+            connection.execute(SQL["insert_record"], _row(no, collection_id, facts, edition))
+            _set_tags(connection, no, facts.tags)
+            writing = _Writing(connection, no, collection_id, at, self._options)
+            branch_id = writing.append(edition)
+            if is_live:
+                writing.make_live(branch_id, edition)
+                writing.replace(replaced_seqs)
+                if facts.importance == IMPORTANCES[CRITICAL]:
+                    writing.pin(facts.owner_no)
+            return writing.written(branch_id)
+
+        return await self._write(work)
+
+    async def change(self, no: int, change: Change, *, now: datetime) -> Written:
+        """Change a record, its text as a new live version."""
+
+        def work(connection: sqlite3.Connection) -> Written:
+            before = _record(connection, no)
+            at = to_micros(now)
+            writing = _Writing(connection, no, before.collection_id, at, self._options)
+            branch_id = 0
+            if change.edition is not None:
+                branch_id = writing.append(change.edition)
+                writing.make_live(branch_id, change.edition)
+            writing.set_facts(before, change)
+            writing.replace(change.replaced_seqs)
+            after = _record(connection, no)
+            critical = IMPORTANCES[CRITICAL]
+            was, now_is = before.facts.importance == critical, after.facts.importance == critical
+            has_moved = before.facts.owner_no != after.facts.owner_no
+            if now_is and (not was or (has_moved and before.is_pinned)):
+                writing.pin(after.facts.owner_no)
+            elif was and not now_is:
+                writing.unpin()
+            return writing.written(branch_id)
+
+        return await self._write(work)
+
+    async def begin_edition(self, no: int, edition: Edition, *, now: datetime) -> Written:
+        """Store an edition beside the live one; nobody finds it yet."""
+
+        def work(connection: sqlite3.Connection) -> Written:
+            before = _record(connection, no)
+            writing = _Writing(connection, no, before.collection_id, to_micros(now), self._options)
+            return writing.written(writing.append(edition))
+
+        return await self._write(work)
+
+    async def finish_edition(
+        self, no: int, branch_id: int, facts: Facts, *, said_at: datetime, now: datetime
+    ) -> Written:
+        """Make an edition the live one, and delete all others of its record."""
+
+        def work(connection: sqlite3.Connection) -> Written:
+            before = _record(connection, no)
+            writing = _Writing(connection, no, before.collection_id, to_micros(now), self._options)
+            writing.carry_pins(branch_id)
+            writing.make_live(branch_id, Edition((), said_at))
+            row = _row(no, before.collection_id, facts, Edition((), said_at))
+            connection.execute(SQL["renew_record"], row)
+            _set_tags(connection, no, facts.tags)
+            deleted = writing.delete_others(branch_id)
+            return Written(_record(connection, no), (), deleted, branch_id)
+
+        return await self._write(work)
+
+    async def record(self, name: str, *, collection_id: int | None) -> Shelved:
+        """Return a record by its id, or by that of an event of it."""
+        return await self._read(
+            lambda connection: _record(connection, _number(connection, name, collection_id))
+        )
+
+    async def records(
+        self, collection_id: int, wanted: Filter, *, owner_no: int | None, limit: int, offset: int
+    ) -> tuple[list[Shelved], int]:
+        """Return records that match, the newest first, and how many there are."""
+
+        def work(connection: sqlite3.Connection) -> tuple[list[Shelved], int]:
+            page = {"owner_no": owner_no, "limit": limit, "offset": offset}
+            rows = connection.execute(
+                SQL["records"], _where(collection_id, wanted) | page
+            ).fetchall()
+            return [_record(connection, no) for no, _ in rows], rows[0][1] if rows else 0
+
+        return await self._read(work)
+
+    async def matching(self, collection_id: int, wanted: Filter) -> frozenset[int]:
+        """Return the threads of the records that match but for their dates, whoever finds them."""
+
+        def work(connection: sqlite3.Connection) -> frozenset[int]:
+            where = _where(collection_id, replace(wanted, since=None, until=None))
+            everything = {"owner_no": ANYBODY, "limit": -1, "offset": 0}
+            rows = connection.execute(SQL["records"], where | everything)
+            return frozenset(no for no, _ in rows)
+
+        return await self._read(work)
+
+    async def owned(self, collection_id: int) -> list[tuple[int, int]]:
+        """Return (thread that finds it alone, thread of the record) of every such record."""
+
+        def work(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+            return connection.execute(SQL["owned_records"], (collection_id,)).fetchall()
+
+        return await self._read(work)
+
+    async def documents(self, collection_id: int, *, project: str) -> dict[str, Shelved]:
+        """Return a project's documents by their sources."""
+
+        def work(connection: sqlite3.Connection) -> dict[str, Shelved]:
+            rows = connection.execute(SQL["documents"], (collection_id, project)).fetchall()
+            found = [_record(connection, no) for (no,) in rows]
+            return {one.facts.source: one for one in found}
+
+        return await self._read(work)
+
+    async def parts(self, no: int, *, first: int = 0, limit: int) -> list[Event]:
+        """Return parts of a record's live version, in order."""
+
+        def work(connection: sqlite3.Connection) -> list[Event]:
+            rows = connection.execute(SQL["record_parts"], (no, first, limit)).fetchall()
+            return read_events(connection, [seq for (seq,) in rows])
+
+        return await self._read(work)
+
+    async def heads(self, nos: Sequence[int]) -> dict[int, Event]:
+        """Return the first part of the live version of each record."""
+
+        def work(connection: sqlite3.Connection) -> dict[int, Event]:
+            wanted = (orjson.dumps(list(nos)).decode(),)
+            rows = connection.execute(SQL["record_heads"], wanted).fetchall()
+            return {one.thread_no: one for one in read_events(connection, [row[0] for row in rows])}
+
+        return await self._read(work)
+
+    async def versions(self, no: int) -> list[Event]:
+        """Return the first event of every version of a record, oldest first."""
+
+        def work(connection: sqlite3.Connection) -> list[Event]:
+            rows = connection.execute(SQL["record_versions"], (no,)).fetchall()
+            return read_events(connection, [seq for (seq,) in rows])
+
+        return await self._read(work)
+
+    async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
+        """Delete records for good; return how many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            numbers = [_number(connection, name, collection_id) for name in names]
+            delete_threads(connection, numbers)
+            return len(set(numbers))
+
+        return await self._forget(work)
+
+
+class _Writing:
+    """Writes to one record, in one transaction."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        no: int,
+        collection_id: int,
+        now: int,
+        options: Options,
+    ) -> None:
+        self._connection = connection
+        self._no = no
+        self._tree = Tree(connection, collection_id, no, None, now, options)
+
+    def append(self, edition: Edition) -> int:
+        """Store an edition on a branch of its own; return the branch."""
+        last = self._tree.append(None, edition.messages)
+        assert last is not None
+        self._connection.execute(SQL["count_version"], (self._no,))
+        return last.branch_id
+
+    def make_live(self, branch_id: int, edition: Edition) -> None:
+        """Let an edition be the one that is found; pins and links come along."""
+        before = self._live_seq()
+        self._connection.execute(SQL["set_record_head"], (branch_id, self._tree.now, self._no))
+        self._connection.execute(SQL["set_said_at"], (to_micros(edition.said_at), self._no))
+        after = self._live_seq()
+        assert after is not None
+        if before is not None:
+            for statement in ("move_pin", "move_older", "move_newer"):
+                self._connection.execute(SQL[statement], (after, before))
+
+    def _live_seq(self) -> int | None:
+        """Return the first event of the live version."""
+        row = self._connection.execute(SQL["record_seq"], (self._no,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def replace(self, older_seqs: Collection[int]) -> None:
+        """Note what the live version replaces."""
+        newer = self._live_seq()
+        links = [(newer, older) for older in older_seqs if older != newer]
+        self._connection.executemany(SQL["insert_replacement"], links)
+
+    def pin(self, owner_no: int | None) -> None:
+        """Pin the live version, unless there are too many pins: its `is_pinned` tells."""
+        seq = self._live_seq()
+        assert seq is not None
+        others = (self._tree.collection_id, owner_no, seq)
+        (count,) = self._connection.execute(SQL["count_other_pins"], others).fetchone()
+        if count < PINS_MAX:
+            self._connection.execute(SQL["insert_pin"], others)
+
+    def unpin(self) -> None:
+        self._connection.execute(SQL["delete_pin"], (self._live_seq(),))
+
+    def set_facts(self, before: Shelved, change: Change) -> None:
+        """Take over what is changed of a record but its text."""
+        facts = before.facts
+        importance = change.importance or facts.importance
+        row = (
+            change.type or facts.type,
+            IMPORTANCES.index(importance),
+            facts.project if change.project is None else change.project,
+            facts.title if change.title is None else change.title,
+            change.owner_no if change.has_owner else facts.owner_no,
+            before.told_count + change.is_told,
+            self._no,
+        )
+        self._connection.execute(SQL["update_record"], row)
+        self._connection.execute(SQL["touch_thread"], (self._tree.now, self._no))
+        if change.tags is not None:
+            _set_tags(self._connection, self._no, change.tags)
+
+    def carry_pins(self, branch_id: int) -> None:
+        """Let a pin of another edition hold for this one, where the text is the same."""
+        pinned = self._connection.execute(SQL["pinned_of_record"], (self._no,)).fetchall()
+        if not pinned:
+            return
+        seqs = [seq for (seq,) in pinned]
+        fresh = [seq for (seq,) in self._connection.execute(SQL["branch_seqs"], (branch_id,))]
+        by_text = {event.text: event.seq for event in read_events(self._connection, fresh)}
+        for event in read_events(self._connection, seqs):
+            if event.text in by_text:
+                self._connection.execute(SQL["move_pin"], (by_text[event.text], event.seq))
+
+    def delete_others(self, branch_id: int) -> tuple[int, ...]:
+        """Delete all editions but one; return the seqs of what was deleted."""
+        rows = self._connection.execute(SQL["other_seqs"], (self._no, branch_id)).fetchall()
+        for statement in ("delete_other_events", "delete_other_branches"):
+            self._connection.execute(SQL[statement], (self._no, branch_id))
+        return tuple(seq for (seq,) in rows)
+
+    def written(self, branch_id: int) -> Written:
+        """Return what the record is now, and what is new."""
+        rows = self._connection.execute(SQL["branch_seqs"], (branch_id,)).fetchall()
+        events = read_events(self._connection, [seq for (seq,) in rows])
+        return Written(_record(self._connection, self._no), tuple(events), (), branch_id)
+
+
+def _row(no: int, collection_id: int, facts: Facts, edition: Edition) -> dict[str, Any]:
+    return {
+        "thread_no": no,
+        "collection_id": collection_id,
+        "kind": facts.kind,
+        "type": facts.type,
+        "importance": IMPORTANCES.index(facts.importance),
+        "project": facts.project,
+        "source": facts.source,
+        "title": facts.title,
+        "owner_no": facts.owner_no,
+        "digest": facts.digest,
+        "origin": None if facts.origin is None else orjson.dumps(facts.origin).decode(),
+        "said_at": to_micros(edition.said_at),
+    }
+
+
+def _set_tags(connection: sqlite3.Connection, no: int, tags: Sequence[str]) -> None:
+    connection.execute(SQL["delete_tags"], (no,))
+    connection.executemany(SQL["insert_tag"], [(no, tag) for tag in tags])
+
+
+def _where(collection_id: int, wanted: Filter) -> dict[str, Any]:
+    def listed(values: Sequence[str]) -> str | None:
+        return orjson.dumps(values).decode() if values else None
+
+    least, most = wanted.importance_least, wanted.importance_most
+    return {
+        "collection_id": collection_id,
+        "kinds": listed(wanted.kinds),
+        "types": listed(wanted.types),
+        "projects": listed(wanted.projects),
+        "sources": listed(wanted.sources),
+        "tags": listed(wanted.tags),
+        "tag_count": len(set(wanted.tags)),
+        "least": 0 if least is None else IMPORTANCES.index(least),
+        "most": CRITICAL if most is None else IMPORTANCES.index(most),
+        "since": None if wanted.since is None else to_micros(wanted.since),
+        "until": None if wanted.until is None else to_micros(wanted.until),
+    }
+
+
+def _number(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
+    """Return the thread of a record.
+
+    Raises:
+        UnknownRecord: there is no such record in the collection.
+
+    """
+    where = {"id": name, "seq": generated_seq(name), "collection_id": collection_id}
+    row = connection.execute(SQL["find_record"], where).fetchone()
+    if row is None:
+        raise UnknownRecord(kind="record", name=name)
+    return int(row[0])
+
+
+def _record(connection: sqlite3.Connection, no: int) -> Shelved:
+    row = connection.execute(SQL["record"], (no,)).fetchone()
+    if row is None:
+        raise UnknownRecord(kind="record", name=str(no))
+    tags = tuple(tag for (tag,) in connection.execute(SQL["tags"], (no,)))
+    facts = Facts(
+        kind=row[2],
+        type=row[3],
+        importance=IMPORTANCES[row[4]],
+        project=row[5],
+        source=row[6],
+        title=row[7],
+        tags=tags,
+        owner_no=row[8],
+        digest=row[10],
+        origin=None if row[13] is None else orjson.loads(row[13]),
+    )
+    return Shelved(
+        no=no,
+        id=row[0],
+        collection_id=row[1],
+        facts=facts,
+        owner_id=row[9],
+        version=row[11],
+        told_count=row[12],
+        is_pinned=bool(row[17]),
+        created_at=from_micros(row[14]),
+        updated_at=from_micros(row[15]),
+        said_at=from_micros(row[16]),
+    )
