@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from library.kinds.insights import Insights
 from library.kinds.landing import Landing
 from library.lexical import LexicalUnavailable
 from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
+from library.options import LibraryOptions
 from library.records import (
     Event,
     IncomingTurn,
@@ -41,7 +42,7 @@ from library.records import (
     SearchResult,
     TurnState,
 )
-from library.retrieval.ranking import PRESETS, Preset, Weights
+from library.retrieval.ranking import PRESETS, Weights
 from library.retrieval.search import Search
 from library.retrieval.teams import with_teams
 from library.store.contract import Store
@@ -57,28 +58,6 @@ RECORDS_BYTES = 16 * 2**20
 """Of records that were read before: about ten thousand messages of a chat."""
 GENERATIONS = "cache_generations"
 """Under this key the store keeps the generations from a clean end to the next start."""
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryOptions:
-    """How to open a library."""
-
-    db: Path
-    """The index lies beside it in the folder `<db>.index`."""
-    embedder: str = NONE
-    """See `library.embedding.names`."""
-    embedder_options: EmbedderOptions = field(default_factory=EmbedderOptions)
-    question_timeout_s: float = QUESTION_TIMEOUT_S
-    """How long a search waits for its question to be embedded; then it goes by words."""
-    ranking: Preset = "measured"
-    mask_secrets: bool = False
-    """Replace what looks like a secret before it is stored."""
-    allow_network_fs: bool = False
-    """Open the database although it lies on a network file system."""
-    redis_url: str = ""
-    """A Redis to share what was worked out; empty: none."""
-    redis_keyspace: str = ""
-    """Those who name the same share it; empty: a random one that belongs to the database."""
 
 
 class Library:
@@ -140,8 +119,12 @@ class Library:
             generations=self._generations,
             rests_on=self._rests_on,
         )
-        landing = Landing(
-            store=store,
+        self.insights = Insights(self._landing(now), self.search)
+
+    def _landing(self, now: Callable[[], datetime]) -> Landing:
+        """Return what carries out writes to records that are no chats."""
+        return Landing(
+            store=self.store,
             now=now,
             generations=self._generations,
             backlog=self._backlog,
@@ -152,7 +135,6 @@ class Library:
             forget_for_good=self._forget,
             writing=asyncio.Lock(),
         )
-        self.insights = Insights(landing, self.search)
 
     @classmethod
     async def open(cls, options: LibraryOptions) -> Self:

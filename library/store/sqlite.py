@@ -34,13 +34,13 @@ from library.store import outbox, threads
 from library.store.connection import snapshot
 from library.store.encoding import read_events
 from library.store.ending import Ending, finish_turn
-from library.store.kinds import SqliteKinds
 from library.store.lanes import Readers, Work, Writer
 from library.store.moving.sqlite_moving import SqliteMoving
 from library.store.names import SqliteNames
 from library.store.opening import open_files
 from library.store.recording import collection_number, record_turn
 from library.store.rows import SqliteRows
+from library.store.shelved.records import SqliteKinds
 from library.store.statements import SQL
 from library.store.tree import Options
 

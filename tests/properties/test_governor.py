@@ -23,7 +23,8 @@ from gateway.wire.chat.request import decode, encode
 from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
 from governor.desk.rendering import without_blocks
-from library.library import Library, LibraryOptions
+from library.library import Library
+from library.options import LibraryOptions
 from library.records import TurnState
 from tests.e2e.legality import request_tokens, violations
 

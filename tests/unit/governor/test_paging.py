@@ -18,7 +18,8 @@ from gateway.wire.chat.request import decode
 from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, TurnRequest
 from governor.counting import Counters
 from governor.turn import SwapReport
-from library.library import Library, LibraryOptions
+from library.library import Library
+from library.options import LibraryOptions
 from library.records import TurnState
 
 MODEL = "gpt-4o"

@@ -12,7 +12,8 @@ from gateway.wire.chat import message as chat_dialect
 from gateway.wire.chat.message import message_of
 from governor import Clock, Governor, Message, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
-from library.library import Library, LibraryOptions
+from library.library import Library
+from library.options import LibraryOptions
 
 QUESTION = {"role": "user", "content": "And now?"}
 

@@ -9,16 +9,16 @@ import sqlite3
 from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import orjson
 
-from library.errors import UnknownRecord
 from library.kinds.filter import CRITICAL, IMPORTANCES, Filter
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
 from library.records import Event
-from library.store.encoding import from_micros, generated_seq, read_events, to_micros
+from library.store.encoding import read_events, to_micros
 from library.store.lanes import Work
+from library.store.shelved.rows import read_record, record_number, row_of, set_tags, where_of
 from library.store.statements import SQL
 from library.store.threads import PINS_MAX, delete_threads
 from library.store.tree import Options, Tree
@@ -60,8 +60,8 @@ class SqliteKinds:
             thread = (self._options.new_id(), collection_id, facts.kind, at, at)
             no = connection.execute(SQL["insert_record_thread"], thread).lastrowid
             assert no is not None
-            connection.execute(SQL["insert_record"], _row(no, collection_id, facts, edition))
-            _set_tags(connection, no, facts.tags)
+            connection.execute(SQL["insert_record"], row_of(no, collection_id, facts, edition))
+            set_tags(connection, no, facts.tags)
             writing = _Writing(connection, no, collection_id, at, self._options)
             branch_id = writing.append(edition)
             if is_live:
@@ -77,7 +77,7 @@ class SqliteKinds:
         """Change a record, its text as a new live version."""
 
         def work(connection: sqlite3.Connection) -> Written:
-            before = _record(connection, no)
+            before = read_record(connection, no)
             at = to_micros(now)
             writing = _Writing(connection, no, before.collection_id, at, self._options)
             branch_id = 0
@@ -86,7 +86,7 @@ class SqliteKinds:
                 writing.make_live(branch_id, change.edition)
             writing.set_facts(before, change)
             writing.replace(change.replaced_seqs)
-            after = _record(connection, no)
+            after = read_record(connection, no)
             critical = IMPORTANCES[CRITICAL]
             was, now_is = before.facts.importance == critical, after.facts.importance == critical
             has_moved = before.facts.owner_no != after.facts.owner_no
@@ -102,7 +102,7 @@ class SqliteKinds:
         """Store an edition beside the live one; nobody finds it yet."""
 
         def work(connection: sqlite3.Connection) -> Written:
-            before = _record(connection, no)
+            before = read_record(connection, no)
             writing = _Writing(connection, no, before.collection_id, to_micros(now), self._options)
             return writing.written(writing.append(edition))
 
@@ -114,22 +114,24 @@ class SqliteKinds:
         """Make an edition the live one, and delete all others of its record."""
 
         def work(connection: sqlite3.Connection) -> Written:
-            before = _record(connection, no)
+            before = read_record(connection, no)
             writing = _Writing(connection, no, before.collection_id, to_micros(now), self._options)
             writing.carry_pins(branch_id)
             writing.make_live(branch_id, Edition((), said_at))
-            row = _row(no, before.collection_id, facts, Edition((), said_at))
+            row = row_of(no, before.collection_id, facts, Edition((), said_at))
             connection.execute(SQL["renew_record"], row)
-            _set_tags(connection, no, facts.tags)
+            set_tags(connection, no, facts.tags)
             deleted = writing.delete_others(branch_id)
-            return Written(_record(connection, no), (), deleted, branch_id)
+            return Written(read_record(connection, no), (), deleted, branch_id)
 
         return await self._write(work)
 
     async def record(self, name: str, *, collection_id: int | None) -> Shelved:
         """Return a record by its id, or by that of an event of it."""
         return await self._read(
-            lambda connection: _record(connection, _number(connection, name, collection_id))
+            lambda connection: read_record(
+                connection, record_number(connection, name, collection_id)
+            )
         )
 
     async def records(
@@ -140,9 +142,9 @@ class SqliteKinds:
         def work(connection: sqlite3.Connection) -> tuple[list[Shelved], int]:
             page = {"owner_no": owner_no, "limit": limit, "offset": offset}
             rows = connection.execute(
-                SQL["records"], _where(collection_id, wanted) | page
+                SQL["records"], where_of(collection_id, wanted) | page
             ).fetchall()
-            return [_record(connection, no) for no, _ in rows], rows[0][1] if rows else 0
+            return [read_record(connection, no) for no, _ in rows], rows[0][1] if rows else 0
 
         return await self._read(work)
 
@@ -150,7 +152,7 @@ class SqliteKinds:
         """Return the threads of the records that match but for their dates, whoever finds them."""
 
         def work(connection: sqlite3.Connection) -> frozenset[int]:
-            where = _where(collection_id, replace(wanted, since=None, until=None))
+            where = where_of(collection_id, replace(wanted, since=None, until=None))
             everything = {"owner_no": ANYBODY, "limit": -1, "offset": 0}
             rows = connection.execute(SQL["records"], where | everything)
             return frozenset(no for no, _ in rows)
@@ -170,7 +172,7 @@ class SqliteKinds:
 
         def work(connection: sqlite3.Connection) -> dict[str, Shelved]:
             rows = connection.execute(SQL["documents"], (collection_id, project)).fetchall()
-            found = [_record(connection, no) for (no,) in rows]
+            found = [read_record(connection, no) for (no,) in rows]
             return {one.facts.source: one for one in found}
 
         return await self._read(work)
@@ -207,7 +209,7 @@ class SqliteKinds:
         """Delete records for good; return how many."""
 
         def work(connection: sqlite3.Connection) -> int:
-            numbers = [_number(connection, name, collection_id) for name in names]
+            numbers = [record_number(connection, name, collection_id) for name in names]
             delete_threads(connection, numbers)
             return len(set(numbers))
 
@@ -286,7 +288,7 @@ class _Writing:
         self._connection.execute(SQL["update_record"], row)
         self._connection.execute(SQL["touch_thread"], (self._tree.now, self._no))
         if change.tags is not None:
-            _set_tags(self._connection, self._no, change.tags)
+            set_tags(self._connection, self._no, change.tags)
 
     def carry_pins(self, branch_id: int) -> None:
         """Let a pin of another edition hold for this one, where the text is the same."""
@@ -311,92 +313,4 @@ class _Writing:
         """Return what the record is now, and what is new."""
         rows = self._connection.execute(SQL["branch_seqs"], (branch_id,)).fetchall()
         events = read_events(self._connection, [seq for (seq,) in rows])
-        return Written(_record(self._connection, self._no), tuple(events), (), branch_id)
-
-
-def _row(no: int, collection_id: int, facts: Facts, edition: Edition) -> dict[str, Any]:
-    return {
-        "thread_no": no,
-        "collection_id": collection_id,
-        "kind": facts.kind,
-        "type": facts.type,
-        "importance": IMPORTANCES.index(facts.importance),
-        "project": facts.project,
-        "source": facts.source,
-        "title": facts.title,
-        "owner_no": facts.owner_no,
-        "digest": facts.digest,
-        "origin": None if facts.origin is None else orjson.dumps(facts.origin).decode(),
-        "said_at": to_micros(edition.said_at),
-    }
-
-
-def _set_tags(connection: sqlite3.Connection, no: int, tags: Sequence[str]) -> None:
-    connection.execute(SQL["delete_tags"], (no,))
-    connection.executemany(SQL["insert_tag"], [(no, tag) for tag in tags])
-
-
-def _where(collection_id: int, wanted: Filter) -> dict[str, Any]:
-    def listed(values: Sequence[str]) -> str | None:
-        return orjson.dumps(values).decode() if values else None
-
-    least, most = wanted.importance_least, wanted.importance_most
-    return {
-        "collection_id": collection_id,
-        "kinds": listed(wanted.kinds),
-        "types": listed(wanted.types),
-        "projects": listed(wanted.projects),
-        "sources": listed(wanted.sources),
-        "tags": listed(wanted.tags),
-        "tag_count": len(set(wanted.tags)),
-        "least": 0 if least is None else IMPORTANCES.index(least),
-        "most": CRITICAL if most is None else IMPORTANCES.index(most),
-        "since": None if wanted.since is None else to_micros(wanted.since),
-        "until": None if wanted.until is None else to_micros(wanted.until),
-    }
-
-
-def _number(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
-    """Return the thread of a record.
-
-    Raises:
-        UnknownRecord: there is no such record in the collection.
-
-    """
-    where = {"id": name, "seq": generated_seq(name), "collection_id": collection_id}
-    row = connection.execute(SQL["find_record"], where).fetchone()
-    if row is None:
-        raise UnknownRecord(kind="record", name=name)
-    return int(row[0])
-
-
-def _record(connection: sqlite3.Connection, no: int) -> Shelved:
-    row = connection.execute(SQL["record"], (no,)).fetchone()
-    if row is None:
-        raise UnknownRecord(kind="record", name=str(no))
-    tags = tuple(tag for (tag,) in connection.execute(SQL["tags"], (no,)))
-    facts = Facts(
-        kind=row[2],
-        type=row[3],
-        importance=IMPORTANCES[row[4]],
-        project=row[5],
-        source=row[6],
-        title=row[7],
-        tags=tags,
-        owner_no=row[8],
-        digest=row[10],
-        origin=None if row[13] is None else orjson.loads(row[13]),
-    )
-    return Shelved(
-        no=no,
-        id=row[0],
-        collection_id=row[1],
-        facts=facts,
-        owner_id=row[9],
-        version=row[11],
-        told_count=row[12],
-        is_pinned=bool(row[17]),
-        created_at=from_micros(row[14]),
-        updated_at=from_micros(row[15]),
-        said_at=from_micros(row[16]),
-    )
+        return Written(read_record(self._connection, self._no), tuple(events), (), branch_id)

@@ -1,0 +1,71 @@
+"""What a store must do for records that are no chats; a part of `library.store.contract.Store`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from library.kinds.filter import Filter
+from library.kinds.record import Change, Edition, Facts, Shelved, Written
+from library.records import Event
+
+
+class Kinds(Protocol):
+    """Records that are shelved on purpose; `name` is a record's id, or that of an event of it.
+
+    Raises, where a record is named: `UnknownRecord`, there is no such one in the collection.
+    """
+
+    async def shelve(
+        self,
+        collection_id: int,
+        facts: Facts,
+        edition: Edition,
+        *,
+        now: datetime,
+        is_live: bool = True,
+        replaced_seqs: Sequence[int] = (),
+    ) -> Written:
+        """Store a new record; a critical one is pinned. With `is_live` False nobody finds it until
+        `finish_edition`."""
+
+    async def change(self, no: int, change: Change, *, now: datetime) -> Written:
+        """Change a record, its text as a new live version; pins and replacements come along. What
+        becomes critical is pinned, what is so no longer is let go."""
+
+    async def begin_edition(self, no: int, edition: Edition, *, now: datetime) -> Written:
+        """Store an edition beside the live one; nobody finds it yet."""
+
+    async def finish_edition(
+        self, no: int, branch_id: int, facts: Facts, *, said_at: datetime, now: datetime
+    ) -> Written:
+        """Make an edition the live one, and delete all others of its record."""
+
+    async def record(self, name: str, *, collection_id: int | None) -> Shelved:
+        """Return a record."""
+
+    async def records(
+        self, collection_id: int, wanted: Filter, *, owner_no: int | None, limit: int, offset: int
+    ) -> tuple[list[Shelved], int]:
+        """Return records that match and that thread `owner_no` finds, last said first, and how many
+        there are in all."""
+
+    async def matching(self, collection_id: int, wanted: Filter) -> frozenset[int]:
+        """Return the threads of the records that match but for their dates, whoever finds them."""
+
+    async def owned(self, collection_id: int) -> list[tuple[int, int]]:
+        """Return (thread that finds it alone, thread of the record) of every such record."""
+
+    async def documents(self, collection_id: int, *, project: str) -> dict[str, Shelved]:
+        """Return a project's documents by their sources."""
+
+    async def parts(self, no: int, *, first: int = 0, limit: int) -> list[Event]:
+        """Return at most `limit` parts of a record's live version from number `first` on."""
+
+    async def heads(self, nos: Sequence[int]) -> dict[int, Event]:
+        """Return the first part of the live version of each record."""
+
+    async def versions(self, no: int) -> list[Event]:
+        """Return the first event of every version of a record, oldest first."""
+
+    async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
+        """Delete records as `Store.forget_thread` does; return how many."""

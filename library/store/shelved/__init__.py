@@ -1,0 +1,1 @@
+"""Records that are no chats, in SQLite."""
