@@ -36,7 +36,7 @@ from gateway.wire.wires import WIRES
 from governor.counting import Counters
 from governor.governor import Clock, Governor
 from library.library import Library
-from library.options import LibraryOptions
+from library.runtime.options import LibraryOptions
 from library.store.sqlite import SqliteStore
 
 DRAIN_TIMEOUT_S = 5.0

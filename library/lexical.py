@@ -236,7 +236,10 @@ class Lexical:
     def holders(self, where: Where, asked: Held, *, before: int, limit: int) -> Holders:
         """Return the newest events in scope and below a seq that may hold a text."""
         with _mapped():
-            clauses = [*held_clauses(self._schema, asked, before=before), *self._scope(where)]
+            clauses = [
+                *held_clauses(self._schema, asked, before=before),
+                *scope_clauses(self._schema, where),
+            ]
             return newest_holders(self._index.searcher(), clauses, limit=limit)
 
     # -- upkeep ---------------------------------------------------------------------------------

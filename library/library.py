@@ -32,7 +32,6 @@ from library.kinds.insights import Insights
 from library.kinds.landing import Landing
 from library.lexical import LexicalUnavailable
 from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
-from library.options import LibraryOptions
 from library.records import (
     Event,
     IncomingTurn,
@@ -45,6 +44,7 @@ from library.records import (
 from library.retrieval.ranking import PRESETS, Weights
 from library.retrieval.search import Search
 from library.retrieval.teams import with_teams
+from library.runtime.options import LibraryOptions
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
 
@@ -109,9 +109,8 @@ class Library:
             meaning=self._meaning,
             on_damage=self._indexer.repair_soon,
         )
-        self.texts = Texts(
-            self._catalogue, self._records, self._search.paths, self._indexer.repair_soon
-        )
+        found = (self._search.paths, self._search.listing)
+        self.texts = Texts(self._catalogue, self._records, *found, self._indexer.repair_soon)
         self._rankings = Rankings(
             answer=self._search.run,
             events=self._records.events,

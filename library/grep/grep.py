@@ -153,6 +153,7 @@ class _Search:
             event
             for event in events
             if self._where.thread_no in (None, event.thread_no)
+            and event.thread_no not in self._where.listed
             and is_on(paths.get(event.thread_no, {}), event.branch_id, event.position)
         ]
         await asyncio.to_thread(self._match, in_scope)
@@ -175,7 +176,8 @@ class _Search:
 
 async def _where(library: Library, pattern: Pattern) -> Where:
     if pattern.thread is None:
-        return Where(pattern.collection_id, None, (), True, frozenset())
+        hidden = await library.texts.hidden(pattern.collection_id)
+        return Where(pattern.collection_id, None, (), True, frozenset(), listed=hidden)
     first = await first_event(library, pattern.thread, pattern.collection_id)
     path = await library.store.live_path(first.thread_no)
     ranges = tuple(Range(no, low, high) for no, (low, high) in spans_of(path).items())

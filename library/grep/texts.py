@@ -8,6 +8,7 @@ from library.catalogue import Catalogue
 from library.lexical import LexicalUnavailable
 from library.lexical_runs import Held, Holders
 from library.records import Event, Where
+from library.retrieval.listing import Listing
 from library.retrieval.scope import LivePaths, Spans
 
 
@@ -19,11 +20,13 @@ class Texts:
         catalogue: Catalogue,
         records: KeptRecords,
         paths: LivePaths,
+        listing: Listing,
         on_damage: Callable[[], None],
     ) -> None:
         self._catalogue = catalogue
         self._records = records
         self._paths = paths
+        self._listing = listing
         self._on_damage = on_damage
 
     async def holders(self, where: Where, asked: Held, *, before: int, limit: int) -> Holders:
@@ -47,3 +50,7 @@ class Texts:
     async def live_spans(self, thread_nos: Collection[int]) -> Mapping[int, Spans]:
         """Return the live path of threads, as positions by branch."""
         return await self._paths.of(thread_nos)
+
+    async def hidden(self, collection_id: int) -> frozenset[int]:
+        """Return the threads that only another one finds."""
+        return await self._listing.hidden(collection_id, thread_no=0)

@@ -44,10 +44,7 @@ class Listing:
 
     async def of(self, query: SearchQuery) -> Listed:
         """Return which other threads a query may find."""
-        kept = self._kept.setdefault(query.collection_id, _Kept())
-        self._kept.move_to_end(query.collection_id)
-        while len(self._kept) > MOST_COLLECTIONS:
-            self._kept.popitem(last=False)
+        kept = self._of(query.collection_id)
         owned = await self._owned(kept, query.collection_id)
         own = owned.get(query.thread_no, frozenset())
         is_wide = query.scope != "thread"
@@ -61,6 +58,17 @@ class Listing:
         else:
             found &= own
         return Listed(has_others=False, thread_nos=found)
+
+    async def hidden(self, collection_id: int, *, thread_no: int) -> frozenset[int]:
+        """Return the threads of records that only other threads find."""
+        return _hidden(await self._owned(self._of(collection_id), collection_id), thread_no)
+
+    def _of(self, collection_id: int) -> _Kept:
+        kept = self._kept.setdefault(collection_id, _Kept())
+        self._kept.move_to_end(collection_id)
+        while len(self._kept) > MOST_COLLECTIONS:
+            self._kept.popitem(last=False)
+        return kept
 
     async def _owned(self, kept: _Kept, collection_id: int) -> Mapping[int, frozenset[int]]:
         if kept.owned is None:

@@ -24,8 +24,8 @@ from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, PreparedT
 from governor.counting import Counters
 from governor.desk.rendering import without_blocks
 from library.library import Library
-from library.options import LibraryOptions
 from library.records import TurnState
+from library.runtime.options import LibraryOptions
 from tests.e2e.legality import request_tokens, violations
 
 MODEL = "gpt-4o"

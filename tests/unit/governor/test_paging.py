@@ -19,8 +19,8 @@ from governor import BudgetTooSmall, Clock, Governor, Outcome, Policy, TurnReque
 from governor.counting import Counters
 from governor.turn import SwapReport
 from library.library import Library
-from library.options import LibraryOptions
 from library.records import TurnState
+from library.runtime.options import LibraryOptions
 
 MODEL = "gpt-4o"
 

@@ -13,7 +13,7 @@ from gateway.wire.chat.message import message_of
 from governor import Clock, Governor, Message, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
 from library.library import Library
-from library.options import LibraryOptions
+from library.runtime.options import LibraryOptions
 
 QUESTION = {"role": "user", "content": "And now?"}
 

@@ -9,8 +9,9 @@ import pytest
 from library.errors import BadPattern, UnknownRecord
 from library.grep import grep as module
 from library.grep.grep import Grepped, Pattern, grep
-from library.library import Library, LibraryOptions
+from library.library import Library
 from library.records import IncomingMessage, IncomingTurn
+from library.runtime.options import LibraryOptions
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 BOMB = r"(.*)(.*)(.*)(.*)(.*)[^\w ]\1\1\1"
