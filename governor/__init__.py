@@ -1,11 +1,23 @@
 """The governor: decides, per request, what fits into the context budget.
 
 Usable as a library without the gateway: `Governor.prepare` stores a request and decides its
-prompt, `Governor.commit` stores the answer.
+prompt, `Governor.commit` stores the answer. `open_memory` is the short way for programs.
 """
 
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
 from governor.governor import Clock, Governor
+from governor.memory import (
+    Agent,
+    Memory,
+    Retrieved,
+    SyncAgent,
+    SyncMemory,
+    open_memory,
+    retrieve_related,
+    statistics,
+    summary,
+    topics,
+)
 from governor.message import Image, Message, Opaque
 from governor.turn import (
     Counter,
@@ -19,6 +31,7 @@ from governor.turn import (
 )
 
 __all__ = [
+    "Agent",
     "BudgetTooSmall",
     "Clock",
     "Counter",
@@ -27,12 +40,21 @@ __all__ = [
     "GovernorError",
     "Image",
     "MalformedTranscript",
+    "Memory",
     "Message",
     "Opaque",
     "Outcome",
     "PlannedMessage",
     "Policy",
     "PreparedTurn",
+    "Retrieved",
     "SwapReport",
+    "SyncAgent",
+    "SyncMemory",
     "TurnRequest",
+    "open_memory",
+    "retrieve_related",
+    "statistics",
+    "summary",
+    "topics",
 ]

@@ -1,8 +1,11 @@
 """What the documents say is held against the code, so that neither can move alone."""
 
 import ast
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,3 +180,25 @@ def test_a_script_is_a_few_lines_and_runs(name: str) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 25
     if not name.endswith(".ps1"):
         assert path.stat().st_mode & 0o100
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    text = README.read_text(encoding="utf-8")
+    chapter = text.partition("<!-- python -->")[2].partition("<!-- /python -->")[0]
+    programs = re.findall(r"^```python\n(.*?)^```", chapter, re.M | re.S)
+    assert len(programs) >= 5
+    said = ""
+    for program in programs:  # One after the other, on one library, as a reader would.
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{program}\n{done.stderr}"
+        said += done.stdout
+    assert "The blue key opens the boathouse." in said
+    assert "I was sent 2 messages." in said

@@ -1,0 +1,166 @@
+"""A memory for programs, with and without an event loop."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from governor import BudgetTooSmall, MalformedTranscript, SyncMemory, open_memory
+from governor.memory.agent import Prompt
+from governor.turn import Policy
+from library import open_library
+from library.errors import StoreOwned, UnknownRecord
+
+LONG_AGO = datetime(2019, 5, 4, 3, 2, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def memory(path: Path) -> Iterator[SyncMemory]:
+    with open_memory(path) as opened:
+        yield opened
+
+
+def test_what_was_added_is_retrieved_within_a_budget_with_the_reason(memory: SyncMemory) -> None:
+    blue = memory.add("user", "The blue key opens the boathouse.", at=LONG_AGO, name="Ada")
+    memory.add("assistant", "Noted.")
+    memory.add("user", "My sister is called Ingrid.", session="family")
+    found = memory.retrieve("What opens the boathouse?", budget_tokens=200)
+    assert found.records[0].id == blue
+    assert found.records[0].at == LONG_AGO
+    assert found.records[0].reasons["lexical"] > 0
+    assert found.records[0].score == pytest.approx(sum(found.records[0].reasons.values()))
+    assert "The blue key opens the boathouse." in found.text
+    assert 0 < found.tokens <= 200
+    assert "Ingrid" not in memory.retrieve("Ingrid", session="main").text
+    assert "Ingrid" in memory.retrieve("Ingrid").text
+
+
+@pytest.mark.parametrize("budget_tokens", [1, 60, 100, 300])
+def test_a_retrieval_never_counts_more_than_its_budget(
+    memory: SyncMemory, budget_tokens: int
+) -> None:
+    for number in range(30):
+        memory.add("user", f"The key number {number} opens the boathouse at the lake. " * 2)
+    found = memory.retrieve("Which key opens the boathouse?", budget_tokens=budget_tokens)
+    assert found.tokens <= budget_tokens
+    assert bool(found.text) == bool(found.records)
+    assert found.left_out
+    assert not set(found.left_out) & {one.id for one in found.records}
+
+
+def test_a_question_that_nothing_bears_on_gets_nothing(memory: SyncMemory) -> None:
+    assert memory.retrieve("anything?").records == ()
+    with pytest.raises(UnknownRecord):
+        memory.retrieve("anything?", session="none")
+
+
+def test_the_same_words_again_directly_are_a_retry_and_later_are_not(memory: SyncMemory) -> None:
+    first = memory.add("user", "go on")
+    assert memory.add("user", "go on") == first
+    memory.add("assistant", "Done.")
+    assert memory.add("user", "go on") != first
+
+
+def test_only_users_and_assistants_are_remembered(memory: SyncMemory) -> None:
+    for role in ("system", "tool", "wizard"):
+        with pytest.raises(MalformedTranscript):
+            memory.add(role, "x")
+
+
+def test_an_agent_sends_what_fits_and_remembers_the_rest(path: Path) -> None:
+    prompts: list[Prompt] = []
+
+    def call_model(prompt: Prompt) -> str:
+        prompts.append(prompt)
+        return f"answer {len(prompts)}"
+
+    with open_memory(path, policy=Policy(budget_tokens=600, desk_tokens=300)) as memory:
+        agent = memory.agent(call_model, system="You are brief.")
+        assert agent.say("The blue key opens the boathouse.") == "answer 1"
+        for number in range(12):
+            agent.say(f"Note {number}: " + "glaciers move slowly down the valley. " * 8)
+        agent.say("What opens the boathouse?")
+        assert agent.report is not None
+        assert agent.report.prompt_tokens <= 600
+        assert memory.reports()[-1]["turn_id"] == agent.report.turn_id
+    assert prompts[1][0] == {"role": "system", "content": "You are brief."}
+    assert [one["role"] for one in prompts[1]] == ["system", "user", "assistant", "user"]
+    last = prompts[-1]
+    assert len(last) < 26
+    assert last[-1]["content"].endswith("What opens the boathouse?")
+    assert "The blue key opens the boathouse." in last[-1]["content"]
+
+
+def test_an_agent_goes_on_after_a_restart(path: Path) -> None:
+    prompts: list[Prompt] = []
+
+    def call_model(prompt: Prompt) -> str:
+        prompts.append(prompt)
+        return "yes"
+
+    for words in ("first", "second"):
+        with open_memory(path) as memory:
+            memory.agent(call_model).say(words)
+    assert [one["content"] for one in prompts[1]] == ["first", "yes", "second"]
+
+
+def test_a_model_that_fails_leaves_a_turn_that_says_so(memory: SyncMemory) -> None:
+    def call_model(prompt: Prompt) -> str:
+        raise RuntimeError("no model")
+
+    agent = memory.agent(call_model)
+    with pytest.raises(RuntimeError, match="no model"):
+        agent.say("hello")
+    assert agent.report is not None
+    assert agent.report.state == "failed"
+    assert memory.reports()[-1]["state"] == "failed"
+
+
+def test_a_prompt_that_cannot_fit_is_refused(path: Path) -> None:
+    with open_memory(path, policy=Policy(budget_tokens=20)) as memory:
+        agent = memory.agent(lambda prompt: "never")
+        with pytest.raises(BudgetTooSmall):
+            agent.say("word " * 200)
+
+
+async def test_all_of_it_can_be_awaited(path: Path) -> None:
+    async def call_model(prompt: Prompt) -> str:
+        await asyncio.sleep(0)
+        return "awaited"
+
+    async with open_memory(path) as memory:
+        await memory.add("user", "The blue key opens the boathouse.")
+        found = await memory.retrieve("boathouse")
+        assert len(found.records) == 1
+        assert await memory.agent(call_model).say("hello") == "awaited"
+        assert len(await memory.reports()) == 1
+
+
+def test_two_programs_do_not_share_a_library(path: Path, memory: SyncMemory) -> None:
+    with pytest.raises(StoreOwned), open_library(path):
+        pass
+
+
+def test_a_library_is_looked_into_without_an_event_loop(path: Path) -> None:
+    with open_memory(path) as memory:
+        memory.add("user", "The blue key opens the boathouse.")
+        memory.add("assistant", "Noted.")
+    with open_library(path) as library:
+        [thread] = library.threads()
+        assert [one.text for one in library.events("main")][1] == "Noted."
+        assert "blue key" in library.search("boathouse").hits[0].event.text
+        assert library.status()["recorded_seq"] == 2
+        assert library.forget(thread["id"]) == 2
+        assert library.threads() == []
+
+
+async def test_a_library_is_looked_into_with_one(path: Path) -> None:
+    async with open_library(path) as library:
+        assert await library.store.threads(collection_id=None, limit=1) == []
