@@ -12,9 +12,10 @@ from typing import Any
 
 from library.asking import Question, ask
 from library.embedding.names import NONE
-from library.library import Library, LibraryOptions
+from library.library import Library
 from library.portal import Opening, Portal
 from library.records import Event, SearchResult
+from library.runtime.options import LibraryOptions
 
 DEFAULT_COLLECTION = "default"
 PAGE = 500

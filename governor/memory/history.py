@@ -81,7 +81,11 @@ def retrieve_related(
     stop = len(history) - exclude_newest
     best = max(scores, default=0.0)
     order = sorted(
-        (index for index in range(max(stop, 0)) if scores[index] > best * LEAST_SHARE),
+        (
+            index
+            for index in range(max(stop, 0))
+            if texts[index] and scores[index] > best * LEAST_SHARE
+        ),
         key=lambda index: (-scores[index], -index),
     )
     chosen: list[int] = []
