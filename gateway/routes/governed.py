@@ -19,6 +19,7 @@ from gateway.routing import Routing, Target
 from gateway.settings import Settings
 from gateway.turn import Turn
 from gateway.upstream.protocol import Upstream, UpstreamRequest
+from gateway.wire.crossing.bodies import AnyStored
 from gateway.wire.headers import request_headers
 from gateway.wire.protocol import ClientRequest, Wire
 from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
@@ -43,6 +44,7 @@ class Governed:
     def __init__(self, gateway: Gateway, wire: Wire) -> None:
         self._gateway = gateway
         self._wire = wire
+        self._dialect = AnyStored(wire)
         self._seen = gateway.seen[wire.name].messages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,7 +114,7 @@ class Governed:
                 upstream=target.upstream.name,
                 upstream_count=target.upstream.count_tokens,
             ),
-            dialect=self._wire.dialect,
+            dialect=self._dialect,
             event_id=_event_id(headers),
             is_recorded=is_recorded,
             follows=asked.follows,

@@ -18,7 +18,7 @@ from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import collection_of, json_response, number, only, principal_of, text
-from gateway.wire.chat.message import message_of
+from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.importing.items import Row
 from library.importing.rows import loaded
@@ -228,7 +228,7 @@ def _read(
 def _check(event: MovedEvent) -> None:
     """See that an event is known by what it says: a wrong digest would break its whole branch."""
     try:
-        message = message_of(event.body)
+        message = wire_in(event.body).dialect.message_of(event.body)
     except MalformedTranscript as error:
         raise BadLine(f"its body is no message: {error.reason}") from error
     if message.role != event.role or not (event.is_masked or message.digest == event.digest):

@@ -193,6 +193,31 @@ def test_one_conversation_may_change_its_protocol(
     assert len([row for row in chat_only.events() if topic in row["text"]]) == 2
 
 
+@pytest.mark.parametrize("begins", ["chat", "responses"])
+def test_a_session_goes_on_in_another_protocol_with_its_calls(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str, begins: str
+) -> None:
+    """DESIGN 4.2: the past that a client does not send is read as its protocol has it."""
+    headers = {"x-library-session": f"{topic}-{begins}"}
+    upstream.script(calls(call(f"a{topic}", "look", "{}")))
+    talk: list[Any] = [{"role": "user", "content": topic}]
+    chat_tool: Any = {"type": "function", "function": {"name": "look", "parameters": {}}}
+    if begins == "chat":
+        sdk.chat.completions.create(
+            model=MODEL, messages=talk, tools=[chat_tool], extra_headers=headers
+        )
+        result = {"type": "function_call_output", "call_id": f"a{topic}", "output": "seen"}
+        sdk.responses.create(model=MODEL, input=[result], extra_headers=headers)  # type: ignore[list-item]
+    else:
+        sdk.responses.create(model=MODEL, input=talk, tools=[LOOK], extra_headers=headers)
+        answer: Any = {"role": "tool", "tool_call_id": f"a{topic}", "content": "seen"}
+        sdk.chat.completions.create(model=MODEL, messages=[answer], extra_headers=headers)
+    sent = upstream.last.json["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool"]
+    assert sent[1]["tool_calls"][0]["id"] == f"a{topic}"
+    assert sent[2]["content"] == "seen"
+
+
 def test_the_offline_upstream_streams_like_a_real_one(
     start_gateway: StartGateway, topic: str
 ) -> None:

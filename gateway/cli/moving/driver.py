@@ -12,7 +12,7 @@ from typing import Any
 
 from gateway.cli.options import Problem
 from gateway.identity import SESSION_CHARS_MAX
-from gateway.wire.chat.message import message_of
+from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.chain import ROOT, extend
 from library.importing.items import SYSTEM, Ended, Item, LeftOut, Row, Said, Unread
@@ -195,7 +195,7 @@ class Messages:
         after = ROOT if item.after is None else chat.chains[item.after]
         chat.chains[item.ref] = after
         try:
-            message = message_of(item.body)
+            message = wire_in(item.body).dialect.message_of(item.body)
         except MalformedTranscript as error:
             self._summary.note(self._path, f"message {item.ref}", error.reason)
             return

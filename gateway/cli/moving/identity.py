@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.wire.chat.message import message_of
+from gateway.wire.stored import wire_in
 
 
 def identity_of(body: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return the role and digest of a stored message."""
-    message = message_of(body)
+    message = wire_in(body).dialect.message_of(body)
     return message.role, message.digest

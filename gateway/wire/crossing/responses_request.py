@@ -52,7 +52,7 @@ def chat_request(fields: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in fields.items()
         if name in _SAME or (name not in _LEFT_OUT and value is not None)
     }
-    chat["messages"] = list(_messages(fields))
+    chat["messages"] = [*_instructions(fields), *chat_messages(fields.get("input"))]
     choice, tools = _choice(fields.get("tool_choice"), list(_tools(fields.get("tools"))))
     if tools:
         chat["tools"] = tools
@@ -80,10 +80,18 @@ def chat_request(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # -- the transcript ------------------------------------------------------------------------------
-def _messages(fields: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    if fields.get("instructions"):
-        yield {"role": "system", "content": fields["instructions"]}
-    said = fields.get("input")
+def _instructions(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    text = fields.get("instructions")
+    return [{"role": "system", "content": text}] if text else []
+
+
+def chat_messages(said: Any) -> Iterable[dict[str, Any]]:
+    """Yield the messages that an `input` is, a text or items.
+
+    Raises:
+        Untranslatable: an item has no counterpart.
+
+    """
     if isinstance(said, str):
         yield {"role": "user", "content": said}
         return

@@ -1,10 +1,11 @@
 """Messages of the Responses protocol as the governor sees them, and as they go out. Pure.
 
-This module is the protocol's `governor.turn.Dialect`. A message of the client is one item. What
-the assistant said between two items of the client's - reasoning, words, calls - is one message
-with all of it, `{"items": [...]}`, because it is one answer, and because reasoning, its calls and
-their results travel together or not at all (DESIGN 1.3; OpenAI refuses a call whose reasoning is
-missing). The client's own JSON stays beside what the governor must know.
+This module is the protocol's `governor.turn.Dialect`. A message is `{"items": [...]}` with the
+client's own JSON in it, and nothing else: so a stored one tells its protocol, whatever a client
+wrote into it. A message of the client is one item. What the assistant said between two items of the
+client's - reasoning, words, calls - is one message with all of it, because it is one answer, and
+because reasoning, its calls and their results travel together or not at all (DESIGN 1.3; OpenAI
+refuses a call whose reasoning is missing).
 
 `instructions` are a field of the request and no item; as a message they are `{"type":
 "instructions"}`, and they go out in their field.
@@ -44,20 +45,23 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     return checked_message(raw)
 
 
+def is_run(raw: Mapping[str, Any]) -> bool:
+    """Tell whether some JSON is a message of this protocol, and not an item alone."""
+    return raw.keys() == {ITEMS} and isinstance(raw[ITEMS], list)
+
+
 def checked_message(raw: Any) -> Message:
     """Return the message that a client's item is, or the items of a run; raises as `message_of`."""
     if not isinstance(raw, dict):
         raise MalformedTranscript(0, "must be an object")
-    items = raw.get(ITEMS)
-    if isinstance(items, list) and "type" not in raw:
-        for index, item in enumerate(items):
-            _check_item(index, item)
-        role: Role = "assistant"
-    else:
-        _check_item(0, raw)
-        role = side_of(raw.get("type"), raw.get("role"), call_id_of(raw) or None)
-        if role == "assistant":
-            raw = {ITEMS: [raw]}
+    if not is_run(raw):
+        raw = {ITEMS: [raw]}
+    roles = [_checked_role(index, item) for index, item in enumerate(raw[ITEMS])]
+    # Beside what the assistant says its answer may have what a tool of the provider's returned.
+    is_answer = "assistant" in roles and {*roles} <= {"assistant", "tool"}
+    if not roles or (len(roles) > 1 and not is_answer):
+        raise MalformedTranscript(0, "must be one item, or all of one answer")
+    role = "assistant" if is_answer else roles[0]
     try:
         message = _message(role, raw)
         if _is_made(role, raw):
@@ -68,8 +72,8 @@ def checked_message(raw: Any) -> Message:
         raise MalformedTranscript(0, f"cannot be read: {error}") from error
 
 
-def _check_item(index: int, item: Any) -> None:
-    """Refuse what no server of this protocol takes for an item."""
+def _checked_role(index: int, item: Any) -> Role:
+    """Return whose an item is; refuse what no server of this protocol takes for one."""
     if not isinstance(item, dict):
         raise MalformedTranscript(index, "must be an object")
     kind, role, content = item.get("type"), item.get("role"), item.get("content")
@@ -82,22 +86,23 @@ def _check_item(index: int, item: Any) -> None:
             raise MalformedTranscript(index, "a message must have a 'role'")
         if not isinstance(content, str | list | None):
             raise MalformedTranscript(index, "'content' must be a string or a list of parts")
+    return side_of(kind, role, call_id_of(item) or None)
 
 
 def _message(role: Role, raw: dict[str, Any]) -> Message:
     parts, answers = Parts(), None
     call_ids: tuple[str, ...] = ()
+    items: Sequence[Mapping[str, Any]] = raw[ITEMS]
     if role == "assistant":
-        items: Sequence[Mapping[str, Any]] = raw[ITEMS]
         for item in items:
             parts.add_item(item)
         call_ids = tuple(call_id_of(items[at]) for at in open_calls(items))
     elif role == "tool":
-        parts.add_result(raw)
-        answers = call_id_of(raw)
+        parts.add_result(items[0])
+        answers = call_id_of(items[0])
         parts.others.append(answers)
     else:
-        parts.add_item(raw)
+        parts.add_item(items[0])
     words = "\n".join(parts.texts)
     spoken = [f"{name}({arguments})" for _, name, arguments in parts.calls]
     return Message(
@@ -125,8 +130,8 @@ def instructions_message(text: str) -> Message:
 
 def user_message(text: str) -> Message:
     """Return a message of the user's role that holds `text` and is nobody's words."""
-    raw = {"type": "message", "role": "user", "content": text}
-    return Message(role="user", raw=raw, text=text, counted=(text,), digest=b"")
+    item = {"type": "message", "role": "user", "content": text}
+    return Message(role="user", raw={ITEMS: [item]}, text=text, counted=(text,), digest=b"")
 
 
 def has_reasoning(message: Message) -> bool:
@@ -143,10 +148,17 @@ def written(planned: PlannedMessage) -> Message:
         items = [item for item in raw.get(ITEMS, ()) if item.get("type") != REASONING]
         raw = {ITEMS: items} if items else raw
     if planned.replaced is not None:
-        raw = {**raw, "output": planned.replaced}
+        raw = _with(raw, "output", planned.replaced)
     if planned.before:
-        raw = {**raw, "content": _with_text_before(raw.get("content"), planned.before)}
+        content = _with_text_before(raw[ITEMS][0].get("content"), planned.before)
+        raw = _with(raw, "content", content)
     return message if raw is message.raw else _rewritten(message, raw)
+
+
+def _with(raw: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return a message of one item with another value in it."""
+    (item,) = raw[ITEMS]
+    return {ITEMS: [{**item, key: value}]}
 
 
 def _rewritten(message: Message, raw: dict[str, Any]) -> Message:
@@ -172,12 +184,12 @@ def with_text_behind(message: Message, text: str) -> Message:
     """Return a system message that says `text` behind its own words."""
     if message.raw.get("type") == INSTRUCTIONS:
         return instructions_message(f"{message.text}{SEPARATOR}{text}")
-    content = message.raw.get("content")
+    content = message.raw[ITEMS][0].get("content")
     if isinstance(content, list):
         longer: Any = [*content, {"type": "input_text", "text": text}]
     else:
         longer = f"{content}{SEPARATOR}{text}" if content else text
-    return message_of({**message.raw, "content": longer})
+    return message_of(_with(message.raw, "content", longer))
 
 
 # -- mending -------------------------------------------------------------------------------------
@@ -188,7 +200,7 @@ def filled(message: Message, words: str) -> Message:
         items = [one for one in message.raw[ITEMS] if one.get("type", "message") != "message"]
         raw: dict[str, Any] = {ITEMS: [*items, item]}
     else:
-        raw = {**message.raw, "content": words}
+        raw = _with(message.raw, "content", words)
     return replace(message, raw=raw, text=words, counted=(*message.counted, words))
 
 
@@ -202,16 +214,17 @@ def renamed(message: Message, call_ids: Sequence[str]) -> Message:
 
 def answering(result: Message, call_id: str) -> Message:
     """Return a tool's result as that of another call."""
-    key = "approval_request_id" if result.raw.get("type") == APPROVAL else "call_id"
-    return replace(result, raw={**result.raw, key: call_id}, answers=call_id)
+    is_approval = result.raw[ITEMS][0].get("type") == APPROVAL
+    key = "approval_request_id" if is_approval else "call_id"
+    return replace(result, raw=_with(result.raw, key, call_id), answers=call_id)
 
 
 def interrupted(call_id: str) -> Message:
     """Return the result of a call that has none; it is nobody's words."""
-    raw = {"type": "function_call_output", "call_id": call_id, "output": INTERRUPTED}
+    item = {"type": "function_call_output", "call_id": call_id, "output": INTERRUPTED}
     return Message(
         role="tool",
-        raw=raw,
+        raw={ITEMS: [item]},
         text=INTERRUPTED,
         counted=(INTERRUPTED, call_id),
         digest=b"",
@@ -227,14 +240,14 @@ def _key_of(role: Role) -> str:
 def _is_made(role: Role, raw: Mapping[str, Any]) -> bool:
     """Tell whether a gateway made the whole message, to mend a transcript or to open one."""
     made = {"user": LEFT_OUT, "tool": INTERRUPTED}.get(role)
-    return made is not None and raw.get(_key_of(role)) == made
+    return made is not None and raw[ITEMS][0].get(_key_of(role)) == made
 
 
 def _is_filled(role: Role, raw: Mapping[str, Any]) -> bool:
     """Tell whether the message was empty before a gateway said so in it."""
     filler = EMPTY.get(role)
     if filler is None or role != "assistant":
-        return filler is not None and raw.get("content") == filler
+        return filler is not None and raw[ITEMS][0].get("content") == filler
     return all(
         item.get("type") == REASONING or _only_text(item) == filler for item in raw[ITEMS]
     ) and any(_only_text(item) == filler for item in raw[ITEMS])
@@ -263,7 +276,7 @@ def _without_ours(role: Role, raw: dict[str, Any]) -> dict[str, Any]:
     """Return the message without what a gateway put in; itself when there is nothing."""
     if _is_filled(role, raw):
         if role == "user":
-            return {**raw, "content": ""}
+            return _with(raw, "content", "")
         return {ITEMS: [{**item, "content": ""} if _only_text(item) else item
                         for item in raw[ITEMS]]}  # fmt: skip
     if role == "assistant":
@@ -271,8 +284,9 @@ def _without_ours(role: Role, raw: dict[str, Any]) -> dict[str, Any]:
         same = all(new is old for new, old in zip(items, raw[ITEMS], strict=True))
         return raw if same else {ITEMS: items}
     key = _key_of(role)
-    content = _content_without_ours(raw.get(key), is_result=role == "tool")
-    return raw if content is raw.get(key) else {**raw, key: content}
+    before = raw[ITEMS][0].get(key)
+    content = _content_without_ours(before, is_result=role == "tool")
+    return raw if content is before else _with(raw, key, content)
 
 
 def _item_without_ours(item: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from gateway.wire.lenient import (
     text_or_none,
 )
 from gateway.wire.protocol import ReadReply
+from gateway.wire.responses.items import call_id_of, side_of
 from gateway.wire.responses.message import ITEMS
 from gateway.wire.sse import SseEvent
 
@@ -65,7 +66,7 @@ def read_body(body: bytes) -> ReadReply:
 
 def read_response(response: Mapping[str, Any]) -> ReadReply:
     """Read a response object."""
-    items = dicts(response.get("output"))
+    items = _said(dicts(response.get("output")))
     status = response.get("status")
     error = response.get("error")
     told = error_text({"error": error}) if error else None
@@ -79,6 +80,20 @@ def read_response(response: Mapping[str, Any]) -> ReadReply:
         error=told,
         names=_names(response, items),
     )
+
+
+def _said(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the items that an answer may have; none of them if the assistant says nothing."""
+    sides = {id(item): _side_of(item) for item in items}
+    said = [item for item in items if sides[id(item)] in {"assistant", "tool"}]
+    return said if any(sides[id(item)] == "assistant" for item in said) else []
+
+
+def _side_of(item: dict[str, Any]) -> str | None:
+    kind, role = item.get("type"), item.get("role")
+    if not (kind or role) or not isinstance(kind, str | None) or not isinstance(role, str | None):
+        return None
+    return side_of(kind, role, call_id_of(item) or None)
 
 
 def _names(response: Mapping[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -197,9 +212,9 @@ class EventReader:
         messages = end.messages
         if not messages or self.is_truncated:
             items = [self._items[index].read() for index in sorted(self._items)]
-            items = [item for item in items if item]
             if self._is_rough:
                 items = dicts(mended(items))
+            items = _said(items)
             messages = ({ITEMS: items},) if items else ()
         return ReadReply(
             messages=messages,

@@ -219,11 +219,7 @@ def _messages_in(data: bytes) -> tuple[Message, ...]:
 def items_of(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
     """Yield the items of messages, in order; instructions are none."""
     for message in messages:
-        raw = message.raw
-        if ITEMS in raw:
-            yield from raw[ITEMS]
-        elif raw.get("type") != INSTRUCTIONS:
-            yield raw
+        yield from message.raw.get(ITEMS, ())
 
 
 def encode(

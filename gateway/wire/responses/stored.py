@@ -75,9 +75,7 @@ def stored_items(events: Iterable[Event]) -> list[dict[str, Any]]:
     """Return the items of events, in order, each with an id."""
     found = []
     for event in events:
-        items = event.body.get(ITEMS)
-        own = items if isinstance(items, list) else [event.body]
-        for at, item in enumerate(own):
+        for at, item in enumerate(event.body.get(ITEMS, ())):
             found.append(_listed(item, f"{event.id}_{at}"))
     return found
 

@@ -165,6 +165,8 @@ def test_the_words_of_a_result_are_read_whatever_its_form(result: Any, words: st
         {"type": "function_call_output", "call_id": "c", "output": [{"type": "x"}, 5],
          "role": ["user"]},
         {"items": [says("x"), 5]},
+        {"items": [says("x"), {"role": "user", "content": "x"}]},
+        {"items": []},
     ],
 )  # fmt: skip
 def test_what_is_no_item_is_refused(item: Any) -> None:
@@ -175,9 +177,9 @@ def test_what_is_no_item_is_refused(item: Any) -> None:
 # -- how it goes out -----------------------------------------------------------------------------
 def test_a_block_stands_in_front_of_a_text() -> None:
     plain = written(PlannedMessage(user_message("question"), before="BLOCK"))
-    assert plain.raw["content"] == "BLOCK\n\nquestion"
+    assert plain.raw["items"][0]["content"] == "BLOCK\n\nquestion"
     parts = message_of({"role": "user", "content": [{"type": "input_text", "text": "question"}]})
-    both = written(PlannedMessage(parts, before="BLOCK")).raw["content"]
+    both = written(PlannedMessage(parts, before="BLOCK")).raw["items"][0]["content"]
     assert [part["text"] for part in both] == ["BLOCK", "question"]
     assert "BLOCK" in " ".join(written(PlannedMessage(parts, before="BLOCK")).counted)
 
@@ -185,7 +187,7 @@ def test_a_block_stands_in_front_of_a_text() -> None:
 def test_a_shortened_result_stands_in_place_of_the_whole_one() -> None:
     whole = message_of(output("c1", "long " * 100))
     short = written(PlannedMessage(whole, replaced="short"))
-    assert short.raw == output("c1", "short")
+    assert short.raw == {"items": [output("c1", "short")]}
     assert short.digest == whole.digest
     assert "short" in short.counted
     assert "long" not in "".join(short.counted)
@@ -203,10 +205,10 @@ def test_reasoning_is_left_out_where_it_is_asked_for() -> None:
 
 def test_text_may_stand_behind_a_systems_words() -> None:
     plain = with_text_behind(message_of({"role": "developer", "content": "Be brief."}), "MORE")
-    assert plain.raw["content"] == "Be brief.\n\nMORE"
+    assert plain.raw["items"][0]["content"] == "Be brief.\n\nMORE"
     parts = [{"type": "input_text", "text": "Be brief."}]
     parted = with_text_behind(message_of({"role": "developer", "content": parts}), "MORE")
-    assert [part["text"] for part in parted.raw["content"]] == ["Be brief.", "MORE"]
+    assert [part["text"] for part in parted.raw["items"][0]["content"]] == ["Be brief.", "MORE"]
     assert with_text_behind(instructions_message("i"), "MORE").text == "i\n\nMORE"
 
 
@@ -227,7 +229,7 @@ def test_a_message_that_says_nothing_is_filled() -> None:
     assert said.raw["items"][-1]["content"] == EMPTY["assistant"]
     assert said.raw["items"][0] == reasons(sealed=None)
     user = filled(message_of({"role": "user", "content": []}), EMPTY["user"])
-    assert user.raw == {"role": "user", "content": EMPTY["user"]}
+    assert user.raw == {"items": [{"role": "user", "content": EMPTY["user"]}]}
 
 
 def test_calls_get_other_ids_in_order() -> None:
@@ -237,8 +239,8 @@ def test_calls_get_other_ids_in_order() -> None:
     new = renamed(read, ["a", "b"])
     assert [item.get("call_id") for item in new.raw["items"]] == ["a", None, "b"]
     assert new.call_ids == ("a", "b")
-    assert answering(message_of(output("", "x")), "a").raw["call_id"] == "a"
-    assert interrupted("a").raw == output("a", INTERRUPTED)
+    assert answering(message_of(output("", "x")), "a").raw["items"][0]["call_id"] == "a"
+    assert interrupted("a").raw == {"items": [output("a", INTERRUPTED)]}
 
 
 # -- text of ours --------------------------------------------------------------------------------

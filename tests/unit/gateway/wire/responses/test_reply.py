@@ -105,6 +105,16 @@ def test_an_answer_whose_last_event_is_bare_is_put_together_from_its_items() -> 
     assert (read.is_complete, read.names[0]) == (True, "resp_1")
 
 
+def test_what_the_assistant_cannot_have_said_is_no_answer() -> None:
+    """CASES D5: it would be stored as the assistant's words."""
+    user = {"type": "message", "role": "user", "content": "x"}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+    assert read_body(orjson.dumps(response(user, output, {"x": 1}))).messages == ()
+    assert read_body(orjson.dumps(response(user, says("hi")))).messages == (
+        {"items": [says("hi")]},
+    )
+
+
 def test_an_answer_that_is_cut_short_by_its_limit_is_complete_and_says_why() -> None:
     details = {"reason": "max_output_tokens"}
     ended = response(says("hi"), status="incomplete", incomplete_details=details)
