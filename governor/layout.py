@@ -12,7 +12,7 @@ from governor.desk.rendering import SEPARATOR, shortened_text
 from governor.errors import BudgetTooSmall
 from governor.message import Message, Role
 from governor.ring import Window
-from governor.state import TRACE_MESSAGES_MAX, Trace, message_key, traced
+from governor.state import TRACE_MESSAGES_MAX, Trace, traced
 from governor.transcript import Transcript, Unit
 from governor.turn import Counter, Dialect, PlannedMessage, Policy
 
@@ -111,7 +111,7 @@ class Layout:
 
     def trace(self, schemas: tuple[str, ...]) -> Trace:
         """Return the trace of a transcript that goes out whole."""
-        keys = [message_key(message) for message in self.transcript.messages[:TRACE_MESSAGES_MAX]]
+        keys = [message.key for message in self.transcript.messages[:TRACE_MESSAGES_MAX]]
         return traced(keys, self._costs, schemas=schemas, schema_tokens=self.schema_tokens)
 
     def hold_system_text(self, room_tokens: int) -> int:

@@ -6,10 +6,16 @@ know to count, place and find the message. Nothing here names a protocol.
 """
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal
+
+from governor.surroundings import has_surroundings, is_surroundings
 
 Role = Literal["system", "user", "assistant", "tool"]
 """`developer` is `system` here; `raw` keeps what the client wrote."""
+
+KEY_BYTES = 7
+"""Of a digest: enough to tell the messages of one thread apart, and a number that JSON keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,8 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a transcript."""
+    """One message of a transcript. What is asked of it in every request that repeats it is worked
+    out once, when it is made."""
 
     role: Role
     raw: dict[str, Any]
@@ -56,3 +63,36 @@ class Message:
     """`raw` without the text that a gateway put in, where it holds such: this is what is stored."""
     prices: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What it costs by each counter's identity, once that was counted; counters keep it."""
+    key: int = field(init=False, compare=False, repr=False)
+    """Tells it, as it goes out, from any other message of its thread."""
+    is_silent: bool = field(init=False, compare=False, repr=False)
+    """It says nothing at all."""
+    is_common: bool = field(init=False, compare=False, repr=False)
+    """It is a user's, and holds nothing but what a client says of its surroundings."""
+
+    def __post_init__(self) -> None:
+        is_as_said = bool(self.digest) and self.said is None and not has_surroundings(self.text)
+        words = b"" if is_as_said else "\0".join(self.counted).encode("utf-8", "surrogatepass")
+        says_something = (
+            self.said is not None
+            or (self.text and not self.text.isspace())
+            or self.call_ids
+            or self.images
+            or self.opaque
+        )
+        is_common = self.role == "user" and is_surroundings(self.text)
+        # Frozen for everybody else.
+        set_once = object.__setattr__
+        set_once(self, "key", key_number(self.digest) if is_as_said else key_of(words))
+        set_once(self, "is_silent", not says_something)
+        set_once(self, "is_common", is_common)
+
+
+def key_of(data: bytes) -> int:
+    """Return the key of what is written so."""
+    return key_number(blake2b(data, digest_size=KEY_BYTES).digest())
+
+
+def key_number(digest: bytes) -> int:
+    """Return a digest as a key."""
+    return int.from_bytes(digest[:KEY_BYTES], "big")

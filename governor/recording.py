@@ -7,7 +7,6 @@ from datetime import datetime
 from itertools import dropwhile
 
 from governor.message import Message
-from governor.surroundings import is_surroundings
 from governor.transcript import Transcript
 from governor.turn import Dialect, Outcome, SwapReport, TurnRequest
 from library.errors import StoreCorrupt, StoreUnavailable
@@ -139,7 +138,7 @@ def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessa
         body=message.said or message.raw,
         text=message.text,
         event_id=event_id,
-        is_common=message.role == "user" and is_surroundings(message.text),
+        is_common=message.is_common,
     )
 
 

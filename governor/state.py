@@ -5,19 +5,14 @@ as if nothing had happened: equal store, equal request, equal bytes.
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import msgspec
 
-from governor.message import Message
-from governor.surroundings import has_surroundings
+from governor.message import KEY_BYTES, key_of
 from governor.turn import PlannedMessage
 
 TRACE_MESSAGES_MAX = 1_024
 """Messages of the last prompt that are remembered to measure the shared prefix: about 25 kB."""
-
-KEY_BYTES = 7
-"""Of a digest: enough to tell the messages of one thread apart, and a number that JSON keeps."""
 
 Trace = tuple[tuple[int, int], ...]
 """(key, tokens) of each message of a prompt, from the start; the first stands for the schemas."""
@@ -84,7 +79,7 @@ def traced(
     keys: Sequence[int], costs: Sequence[int], *, schemas: tuple[str, ...], schema_tokens: int
 ) -> Trace:
     """Return the trace of a prompt, of at most `TRACE_MESSAGES_MAX` messages."""
-    first = (_key("".join(schemas).encode("utf-8", "surrogatepass")), schema_tokens)
+    first = (key_of("".join(schemas).encode("utf-8", "surrogatepass")), schema_tokens)
     return (first, *zip(keys[:TRACE_MESSAGES_MAX], costs, strict=False))
 
 
@@ -101,21 +96,6 @@ def prefix_share(before: Trace, now: Trace, *, prompt_tokens: int) -> float:
 def planned_key(planned: PlannedMessage) -> int:
     """Return what tells an outgoing message from any other of its thread."""
     if not planned.before and planned.replaced is None:
-        return message_key(planned.message)
+        return planned.message.key
     changed = f"{planned.before}\0{planned.replaced}".encode("utf-8", "surrogatepass")
-    return _key(message_key(planned.message).to_bytes(KEY_BYTES, "big") + changed)
-
-
-def message_key(message: Message) -> int:
-    """Return the key of a message that goes out as it came."""
-    if message.digest and message.said is None and not has_surroundings(message.text):
-        return _number(message.digest)
-    return _key("\0".join(message.counted).encode("utf-8", "surrogatepass"))
-
-
-def _key(data: bytes) -> int:
-    return _number(blake2b(data, digest_size=KEY_BYTES).digest())
-
-
-def _number(digest: bytes) -> int:
-    return int.from_bytes(digest[:KEY_BYTES], "big")
+    return key_of(planned.message.key.to_bytes(KEY_BYTES, "big") + changed)

@@ -65,7 +65,7 @@ def read(messages: Sequence[Message], dialect: Dialect) -> Transcript:
     writes what is mended."""
     whole, origins = tuple(messages), tuple(range(len(messages)))
     repairs: list[str] = []
-    is_blank = any(_is_empty(message) or is_blank_system(message) for message in messages)
+    is_blank = any(message.is_silent and message.role != "tool" for message in messages)
     if is_blank or not _is_paired(messages):
         paired = _without_blank_system(_repaired_pairs(messages, dialect, repairs), repairs)
         whole = tuple(_filled(origin, message, dialect, repairs) for origin, message in paired)
@@ -74,7 +74,7 @@ def read(messages: Sequence[Message], dialect: Dialect) -> Transcript:
         (index for index, message in enumerate(whole) if message.role != "system"), len(whole)
     )
     units = _units(whole, system_count)
-    question = max((index for index, unit in enumerate(units) if unit.is_user), default=-1)
+    question = next((at for at in range(len(units) - 1, -1, -1) if units[at].is_user), -1)
     return Transcript(whole, origins, system_count, units, question, tuple(repairs))
 
 
@@ -112,11 +112,12 @@ def _is_paired(messages: Sequence[Message]) -> bool:
                 return False
             open_ids.discard(message.answers)
         elif message.role != "system":
-            if open_ids or "" in message.call_ids:
+            if open_ids:
                 return False
-            open_ids = set(message.call_ids)
-            if len(open_ids) != len(message.call_ids):
-                return False
+            if message.call_ids:
+                open_ids = set(message.call_ids)
+                if "" in open_ids or len(open_ids) != len(message.call_ids):
+                    return False
     return not open_ids
 
 
@@ -199,7 +200,7 @@ def _new_ids(call_ids: Sequence[str], index: int) -> list[str]:
 
 def is_blank_system(message: Message) -> bool:
     """Tell whether a system message says nothing at all."""
-    return message.role == "system" and _says_nothing(message)
+    return message.is_silent and message.role == "system"
 
 
 def _without_blank_system(
@@ -211,13 +212,7 @@ def _without_blank_system(
 
 
 def _is_empty(message: Message) -> bool:
-    return message.role in EMPTY and _says_nothing(message)
-
-
-def _says_nothing(message: Message) -> bool:
-    if message.said is not None or (message.text and not message.text.isspace()):
-        return False
-    return not (message.call_ids or message.images or message.opaque)
+    return message.is_silent and message.role in EMPTY
 
 
 def _filled(index: int, message: Message, dialect: Dialect, repairs: list[str]) -> Message:

@@ -3,6 +3,8 @@
 import sqlite3
 from collections.abc import Iterator
 
+import orjson
+
 from library.records import Path, Segment
 from library.store.statements import SQL
 
@@ -35,7 +37,8 @@ def seqs_on(connection: sqlite3.Connection, path: Path, *, after: int, upto: int
     """Return the seqs at positions (after, upto] of a path, in order: one range scan a segment."""
     seqs: list[int] = []
     for span in spans(path, after=after, upto=upto):
-        seqs.extend(seq for (seq,) in connection.execute(SQL["seqs_of_branch"], span))
+        (found,) = connection.execute(SQL["seqs_of_branch"], span).fetchone()
+        seqs += orjson.loads(found)
     return seqs
 
 

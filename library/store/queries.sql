@@ -93,8 +93,11 @@ SELECT max(position) FROM event WHERE branch_id = ?
 -- name: branch
 SELECT parent_id, fork_position FROM branch WHERE id = ?
 
+-- As one row: each row is a wait for the interpreter, and a transcript has thousands.
 -- name: seqs_of_branch
-SELECT seq FROM event WHERE branch_id = ? AND position > ? AND position <= ? ORDER BY position
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM event WHERE branch_id = ? AND position > ? AND position <= ? ORDER BY position
+)
 
 -- name: digests_backwards
 SELECT digest, role FROM event WHERE branch_id = ? AND position > ? AND position <= ?

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire.chat.message import message_of
-from governor.state import message_key
 from governor.surroundings import (
     TAGS,
     has_surroundings,
@@ -37,7 +36,7 @@ def test_what_goes_out_is_told_apart_all_the_same() -> None:
     """The share of the prefix that is reported is of what is sent (CASES G1)."""
     monday = message_of({"role": "user", "content": "<env>Monday</env>Mend it."})
     tuesday = message_of({"role": "user", "content": "<env>Tuesday</env>Mend it."})
-    assert message_key(monday) != message_key(tuesday)
+    assert monday.key != tuesday.key
 
 
 @pytest.mark.parametrize("text", ["<context>a</context> b", "<env>a", "a </env>", "<env >a</env>"])
