@@ -149,7 +149,7 @@ def summary(
             if own and mark not in seen:
                 seen.add(mark)
                 weight = sum(frequency[word] for word in set(own)) / math.sqrt(len(own))
-                said.append((weight, len(said), f"{one.get('role')}: {sentence.strip()}"))
+                said.append((weight, len(said), f"{one.get('role')}: {' '.join(sentence.split())}"))
     best = sorted(said, key=lambda row: (-row[0], row[1]))[:sentences]
     return "\n".join(line for _, _, line in sorted(best, key=lambda row: row[1]))
 

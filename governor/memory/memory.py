@@ -17,10 +17,11 @@ from governor.governor import Clock, Governor
 from governor.memory.agent import Agent, CallModel
 from governor.memory.plain import Plain
 from governor.turn import Counter, Policy, TurnRequest
-from library.asking import Question, ask
+from library.asking import Question
 from library.library import Library
 from library.reading.questions import question_kind
 from library.records import HEAD, IncomingMessage, IncomingTurn, TurnState
+from library.runtime.opened import ask_all
 
 HITS = 100
 """Passages that are looked at for a desk."""
@@ -162,7 +163,7 @@ class Memory:
         """
         kind = question_kind(question)
         number = await self.library.store.collection_id(self._collection)
-        found = await ask(
+        found = await ask_all(
             self.library,
             Question(
                 words=question,

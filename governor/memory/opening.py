@@ -12,9 +12,9 @@ from governor.memory.memory import Memory
 from governor.memory.waiting import SyncMemory
 from governor.turn import Policy
 from library.embedding.names import NONE
-from library.opened import DEFAULT_COLLECTION, opened
-from library.portal import Opening
+from library.runtime.opened import DEFAULT_COLLECTION, opened
 from library.runtime.options import LibraryOptions
+from library.runtime.portal import Opening
 
 MODEL = "gpt-4o"
 """Whose tokenizer counts, where none is named."""

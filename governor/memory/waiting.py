@@ -6,7 +6,7 @@ from typing import Any
 from governor.memory.agent import Agent, CallModel
 from governor.memory.memory import SESSION, Memory, Retrieved
 from governor.turn import SwapReport
-from library.portal import Portal
+from library.runtime.portal import Portal
 
 
 class SyncMemory:

@@ -13,12 +13,15 @@ from typing import Any
 from library.asking import Question, ask
 from library.embedding.names import NONE
 from library.library import Library
-from library.portal import Opening, Portal
 from library.records import Event, SearchResult
 from library.runtime.options import LibraryOptions
+from library.runtime.portal import Opening, Portal
 
 DEFAULT_COLLECTION = "default"
 PAGE = 500
+BEHIND = "index-behind"
+CATCH_UP_S = 10.0
+"""A program that opens a library asks it at once, while what an earlier one added is indexed."""
 
 
 def open_library(
@@ -46,6 +49,14 @@ async def opened(options: LibraryOptions) -> AsyncIterator[Library]:
         yield library
     finally:
         await library.close()
+
+
+async def ask_all(library: Library, question: Question) -> SearchResult:
+    """Return what `ask` does, after what a program left to be indexed is, if that is soon."""
+    found = await ask(library, question)
+    if BEHIND in found.degraded and await library.wait_caught_up(CATCH_UP_S):
+        found = await ask(library, question)
+    return found
 
 
 class SyncLibrary:
@@ -117,7 +128,7 @@ class SyncLibrary:
         self, words: str, thread: str | None, collection: str, limit: int
     ) -> SearchResult:
         number = await self._library.store.collection_id(collection)
-        return await ask(
+        return await ask_all(
             self._library,
             Question(
                 words=words,

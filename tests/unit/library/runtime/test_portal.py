@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from library.portal import Portal
+from library.runtime.portal import Portal
 
 
 def test_a_coroutine_runs_in_the_portal_and_its_error_comes_out() -> None:
