@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from gateway.auth import AUTHORIZATION, Principal
-from gateway.settings import ServedModel, Settings
+from gateway.settings import Placement, Replacement, ServedModel, Settings, UpstreamSettings
 from gateway.upstream.protocol import Upstream
+
+_UNNAMED = UpstreamSettings(url="")
+"""What holds for an upstream without a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,8 @@ class Target:
     upstream: Upstream
     model: ServedModel
     strips_old_reasoning: bool
+    placement: Placement
+    replacement: Replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +57,18 @@ class Routing:
         row = self._settings.for_model(model)
         named = self._named(principal)
         if named is not None:  # Settings of where the model would else be served do not hold there.
-            return Target(named, structs.replace(row, name=model), strips_old_reasoning=False)
-        place = principal.upstream or row.upstream
-        settings = self._settings.upstreams.get(place)
+            row, own, upstream = structs.replace(row, name=model), _UNNAMED, named
+        else:
+            place = principal.upstream or row.upstream
+            own = self._settings.upstreams.get(place, _UNNAMED)
+            upstream = self.upstreams[place]
+        settings = self._settings
         return Target(
-            upstream=self.upstreams[place],
+            upstream=upstream,
             model=row,
-            strips_old_reasoning=settings is not None and settings.strip_old_reasoning,
+            strips_old_reasoning=own.strip_old_reasoning,
+            placement=row.desk_placement or own.desk_placement or settings.desk_placement,
+            replacement=row.desk_replacement or own.desk_replacement or settings.desk_replacement,
         )
 
     def _named(self, principal: Principal) -> Upstream | None:

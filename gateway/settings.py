@@ -20,6 +20,15 @@ AUTO, OFFLINE, LITELLM = "auto", "offline", "litellm:"
 """What an upstream may be beside a URL and a name from [upstreams]; the last is a prefix."""
 
 Count = Annotated[int, Meta(ge=1)]
+Placement = Literal["user", "system", "attached"]
+Replacement = Literal["every-turn", "focus", "interval", "on-request"]
+OwnPlacement = Annotated[
+    Placement | Literal[""], Meta(description="In place of the setting `desk_placement`.")
+]
+OwnReplacement = Annotated[
+    Replacement | Literal[""], Meta(description="In place of the setting `desk_replacement`.")
+]
+Share = Annotated[float, Meta(gt=0, le=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
@@ -53,6 +62,8 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         bool,
         Meta(description="Leave out reasoning of assistant messages before the last user message."),
     ] = False
+    desk_placement: OwnPlacement = ""
+    desk_replacement: OwnReplacement = ""
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +97,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="In place of the setting `reply_reserve_tokens`."),
     ] = None
+    desk_placement: OwnPlacement = ""
+    desk_replacement: OwnReplacement = ""
 
 
 class ServedModel(Struct, frozen=True, kw_only=True):
@@ -101,6 +114,9 @@ class ServedModel(Struct, frozen=True, kw_only=True):
     desk_tokens: int
     protected_tokens: int
     reply_reserve_tokens: int
+    desk_placement: OwnPlacement
+    """Empty: not said for this model."""
+    desk_replacement: OwnReplacement
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,14 +164,51 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = 2_000
     window_low_water: Annotated[
+        Share,
+        Meta(
+            description="When the recent messages overflow they are cut down, so that with the "
+            "recalled records they fill this share of what pins leave them, and the prompt's "
+            "prefix then stays the same a while."
+        ),
+    ] = 0.5
+    window_high_water: Annotated[
+        Share,
+        Meta(description="They overflow at this share, and where the desk finds no room."),
+    ] = 1.0
+    desk_placement: Annotated[
+        Placement,
+        Meta(
+            description="Where recalled records stand: before the last message of the user, behind "
+            "the system text, or each before the message that it was recalled for, so that the "
+            "prompt's prefix survives."
+        ),
+    ] = "attached"
+    desk_replacement: Annotated[
+        Replacement,
+        Meta(
+            description="When a message brings other records: whenever one is missing; when those "
+            "that lie there do not serve it; when they lie there for `desk_interval_s`; or when "
+            "somebody asks for it."
+        ),
+    ] = "focus"
+    desk_served_share: Annotated[
+        Share,
+        Meta(
+            description="With `focus`: they stay while so much of what is found, by score, lies "
+            "there. A short question is always brought what is missing."
+        ),
+    ] = 0.2
+    desk_interval_s: Annotated[
+        Seconds, Meta(description="With `interval`: the least between two changes.")
+    ] = 300.0
+    cache_idle_s: Annotated[
         float,
         Meta(
-            gt=0,
-            le=1,
-            description="When the recent messages overflow they are cut down "
-            "to this share of their room, so that the prompt's prefix then stays the same a while.",
+            ge=0,
+            description="After such a pause all is laid out afresh, as the provider's cache "
+            "is cold; 0: never.",
         ),
-    ] = 0.7
+    ] = 3_600.0
     reply_reserve_tokens: Annotated[
         int,
         Meta(
@@ -381,6 +434,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             desk_tokens=desk if own.desk_tokens is None else own.desk_tokens,
             protected_tokens=protected,
             reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,
+            desk_placement=own.desk_placement,
+            desk_replacement=own.desk_replacement,
         )
 
     @property

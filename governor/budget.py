@@ -53,6 +53,14 @@ class Rooms:
         """Both together: what one leaves unused is the other's."""
         return self.desk_tokens + self.window_tokens
 
+    def low_tokens(self, share: float) -> int:
+        """Return how much the window holds when it has moved: what the desk leaves of a share."""
+        return max(0, int(self.tokens * share) - self.desk_tokens)
+
+    def high_tokens(self, share: float) -> int:
+        """Return how much the window may grow to before it moves."""
+        return max(int(self.tokens * share), self.low_tokens(share))
+
 
 def rooms(policy: Policy, *, left_tokens: int) -> Rooms:
     """Share what pins leave between desk and recent window.

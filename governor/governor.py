@@ -27,7 +27,16 @@ from governor.recording import (
     without_old_blocks,
 )
 from governor.report import Stopwatch, dumped_report, fill, new_report
-from governor.state import PromptState, Trace, dumped, loaded, planned_key, prefix_share, traced
+from governor.state import (
+    PromptState,
+    Trace,
+    dumped,
+    loaded,
+    planned_key,
+    prefix_share,
+    refreshed,
+    traced,
+)
 from governor.transcript import Transcript, is_blank_system, read
 from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
 from library.errors import LibraryError, UnknownRecord
@@ -133,6 +142,20 @@ class Governor:
             await self._learn(turn, outcome)
         return report
 
+    async def refresh_desk(self, thread_id: str, *, collection_id: int | None) -> None:
+        """Let the next prompt of a thread be laid out afresh, window and desk, whatever the policy
+        says. A turn that is being answered now ends after this, and takes it back.
+
+        Raises:
+            UnknownRecord: no such thread there.
+            StoreUnavailable: it could not be stored.
+
+        """
+        store = self._library.store
+        state = refreshed(await store.prompt_state(thread_id, collection_id=collection_id))
+        if state is not None:
+            await store.set_prompt_state(thread_id, state, collection_id=collection_id)
+
     def _count_reply(self, turn: PreparedTurn, outcome: Outcome) -> None:
         """Note the reply's tokens: the upstream's number, else our own count, marked so."""
         told = _tokens(outcome.usage, "completion_tokens")
@@ -232,7 +255,7 @@ class Governor:
             has_earlier_past=min(positions, default=0) > 0,
             newest_event_id=request.event_id,
             focus=request.focus,
-            asked_on=self._clock.now().date(),
+            now=self._clock.now(),
         )
         await self._wait_until_fresh(request, recorded, paging, report)
         paged = await paging.paged()
@@ -255,9 +278,11 @@ class Governor:
             prompt_state=dumped(
                 PromptState(
                     anchor_seq=paging.anchor_seq(paged.window),
-                    question_seq=paging.question_seq(),
-                    desk=paged.desk.entries,
-                    desk_ids=paged.desk.ids,
+                    question_seq=paging.located.question_seq(),
+                    desks=paged.lying.remembered(paging.located.question_seq()),
+                    laid_at_s=paged.lying.laid_at_s,
+                    sent_at_s=paging.now.timestamp(),
+                    desk_ids=paged.lying.together.ids,
                     trace=trace,
                 )
             ),

@@ -2,7 +2,8 @@
 
 Order of a prompt: system text | pinned | recent window | desk | last user text | open tool loop.
 Pins and desk stand inside user messages, in front of the words: that is legal under every chat
-template, and the desk, which changes, is as near to the end as it can be.
+template, and the desk, which changes, is as near to the end as it can be. Desks of earlier turns
+may stay in front of their messages; with the placement `system` one stands behind the system text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -191,15 +192,25 @@ class Layout:
         self._units[self.last] = sum(self._costs[unit.start : unit.stop])
 
     # -- putting together ----------------------------------------------------------------------
-    def compose(self, window: Window, *, pinned: str = "", desk: str = "") -> Prompt:
-        """Return the prompt of the window's units with the blocks where they belong."""
+    def compose(
+        self,
+        window: Window,
+        *,
+        pinned: str = "",
+        desk: str = "",
+        attached: Mapping[int, str] | None = None,
+    ) -> Prompt:
+        """Return the prompt of the window's units with the blocks where they belong; `attached`
+        are those of earlier desks, by the message of the user that they stand in front of."""
         transcript = self.transcript
         chosen = list(range(transcript.system_count))
         for index, unit in enumerate(transcript.units):
             is_kept = window.holds(index) or index in (transcript.question, self.last)
             run = range(unit.start, unit.stop)
             chosen.extend(at for at in run if is_kept or at in self.held)
-        before = self._blocks(chosen, pinned=pinned, desk=desk)
+        in_system = desk if self._policy.placement == "system" and transcript.system_count else ""
+        desk = "" if in_system else desk
+        before = self._blocks(chosen, pinned=pinned, desk=desk, attached=attached or {})
         plan = [
             PlannedMessage(
                 transcript.messages[at],
@@ -210,6 +221,10 @@ class Layout:
             for at in chosen
         ]
         costs = [self._planned_tokens(at, before.get(at, "")) for at in chosen]
+        if in_system:
+            at = transcript.system_count - 1
+            longer = self._dialect.with_text_behind(transcript.messages[at], in_system)
+            plan[at], costs[at] = PlannedMessage(longer), self._counter.message(longer)
         if transcript.question < 0 and (pinned or desk or window.start > 0):
             words = SEPARATOR.join(part for part in (pinned, desk) if part) or LEFT_OUT
             made = self._dialect.user_message(words)
@@ -239,17 +254,27 @@ class Layout:
             self._dialect.written(PlannedMessage(message, before=before, replaced=replaced))
         )
 
-    def _blocks(self, chosen: list[int], *, pinned: str, desk: str) -> Mapping[int, str]:
+    def _blocks(
+        self, chosen: list[int], *, pinned: str, desk: str, attached: Mapping[int, str]
+    ) -> Mapping[int, str]:
         """Return what stands in front of which message: pins before the first user message, the
-        desk before the last."""
+        desk before the last; one that belongs behind a system text that is not there, before the
+        first."""
         messages = self.transcript.messages
         of_user = [at for at in chosen if messages[at].role == "user"]
         if not of_user:
             return {}
-        if of_user[0] == of_user[-1]:
-            words = SEPARATOR.join(part for part in (pinned, desk) if part)
-            return {of_user[0]: words} if words else {}
-        return {at: words for at, words in ((of_user[0], pinned), (of_user[-1], desk)) if words}
+        assert attached.keys() <= {*of_user[:-1]}, "an attached desk lost its message"
+        place = of_user[0 if self._policy.placement == "system" else -1]
+        blocks: dict[int, list[str]] = {}
+        for at, words in ((of_user[0], pinned), *attached.items(), (place, desk)):
+            if words:
+                blocks.setdefault(at, []).append(words)
+        return {at: SEPARATOR.join(words) for at, words in blocks.items()}
+
+    def added_tokens(self, at: int, block: str) -> int:
+        """Return what a block adds to a message."""
+        return self._planned_tokens(at, block) - self._costs[at]
 
     def _is_without_reasoning(self, at: int) -> bool:
         if self._policy.has_reasoning_of_old_turns or self.transcript.question < 0:

@@ -53,6 +53,7 @@ def fill(report: SwapReport, paged: Paged, *, desk_before: Sequence[str]) -> Non
     report.prompt_tokens = paged.prompt.tokens
     report.messages_out = len(paged.prompt.plan)
     report.parts = paged.parts
+    report.desk_because = paged.lying.because
     report.paged_out_count = paged.paged_out_count
     report.system_left_out = paged.system_left_out
     if paged.system_left_out:
@@ -61,5 +62,5 @@ def fill(report: SwapReport, paged: Paged, *, desk_before: Sequence[str]) -> Non
     report.pins_left_out = [event.id for event in paged.pins_left_out]
     report.shortened = list(paged.shortened)
     report.degraded.extend(paged.degraded)
-    for name, value in swaps(paged.desk, desk_before).items():
+    for name, value in swaps(paged.lying.together, desk_before).items():
         setattr(report, name, value)

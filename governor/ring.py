@@ -1,8 +1,8 @@
 """Which of the newest units stay in the prompt. Pure.
 
 The window is a run of units up to the newest one. It starts at an *anchor* that stays where it is
-while the run still fits, and when it does not, moves so far that the run fills only the low-water
-share of its room. So the prompt keeps its prefix for many requests and then jumps once; a window
+while the run still fits, and when it does not, moves so far that the run fills only its low-water
+mark. So the prompt keeps its prefix for many requests and then jumps once; a window
 that slid with every turn would throw the provider's cache away with every turn. An anchor whose
 run has become small for its room (a larger budget, a long question that is past) is moved back.
 A run may grow beyond its room into what the desk leaves unused; it jumps when the desk wants that.
@@ -12,7 +12,7 @@ the user) and the newest unit. A prompt may not begin with an assistant message,
 starts inside an exchange takes along the user message that opened it, its head.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from governor.transcript import Unit
@@ -29,7 +29,7 @@ class Window:
     start: int
     head: int | None
     used_tokens: int
-    """Without the question and the newest unit."""
+    """Without the question and the newest unit; with what lies in front of its messages."""
     is_moved: bool
 
     def holds(self, index: int) -> bool:
@@ -41,24 +41,29 @@ def place_window(
     cost: Callable[[int], int],
     *,
     question: int,
+    low_tokens: int,
     room_tokens: int,
     grown_tokens: int,
-    low_water: float,
     anchor: int | None,
+    lying_tokens: Mapping[int, int] | None = None,
 ) -> Window:
     """Return the window for `units`; `cost(i)` is asked for no more units than needed.
 
     `question` is -1 when the transcript has no message of the user. `anchor` is the unit at which
-    the last window started, None when there was none; it is kept up to `grown_tokens`.
+    the last window started, None when there was none; it is kept up to `grown_tokens`. Each unit
+    has `lying_tokens` of earlier desks in front of it, which go when the window moves.
     """
-    assert units and 0 < low_water <= 1 and room_tokens <= grown_tokens
+    assert units and low_tokens <= room_tokens <= grown_tokens
     starts = _Starts(units, cost, question)
-    low_tokens = int(room_tokens * low_water)
     kept: Window | None = None
     if anchor is not None and 0 <= anchor < len(units):
-        used = starts.cost_from(anchor, limit=grown_tokens)
+        head = starts.head(anchor)
+        lying = sum(
+            tokens for at, tokens in (lying_tokens or {}).items() if at >= anchor or at == head
+        )
+        used = starts.cost_from(anchor, limit=grown_tokens - lying)
         if used is not None:
-            kept = Window(anchor, starts.head(anchor), used, is_moved=False)
+            kept = Window(anchor, head, used + lying, is_moved=False)
             if used >= low_tokens * ANCHOR_USE_MIN:
                 return kept
     placed = starts.longest(limit=low_tokens)

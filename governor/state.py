@@ -47,15 +47,34 @@ class DeskEntry(msgspec.Struct, frozen=True, array_like=True):
         return f"part {span} of {self.part_count}"
 
 
+class LaidDesk(msgspec.Struct, frozen=True, array_like=True):
+    """What was laid in front of one message of the user."""
+
+    message_seq: int | None
+    """None: there is no message of the user."""
+    entries: tuple[DeskEntry, ...]
+
+
 class PromptState(msgspec.Struct, frozen=True, kw_only=True):
     """The last prompt of a thread."""
 
     anchor_seq: int | None = None
     """Event at which the window started; None when nothing was paged."""
     question_seq: int | None = None
-    desk: tuple[DeskEntry, ...] = ()
+    desks: tuple[LaidDesk, ...] = ()
+    """Oldest first; that of the last question is the last one."""
+    laid_at_s: float | None = None
+    """When records were last looked for, in seconds since 1970; None: never, or they are to be
+    looked for again."""
+    sent_at_s: float = 0.0
+    """When the prompt went out."""
     desk_ids: tuple[str, ...] = ()
     trace: Trace = ()
+
+    @property
+    def entries(self) -> tuple[DeskEntry, ...]:
+        """All that lies there."""
+        return tuple(entry for desk in self.desks for entry in desk.entries)
 
 
 _DECODER = msgspec.json.Decoder(PromptState)
@@ -63,6 +82,16 @@ _DECODER = msgspec.json.Decoder(PromptState)
 
 def dumped(state: PromptState) -> bytes:
     return msgspec.json.encode(state)
+
+
+def refreshed(data: bytes | None) -> bytes | None:
+    """Return the state after which the next prompt lays all of it out afresh."""
+    state = loaded(data)
+    if state is None:
+        return None
+    return dumped(
+        msgspec.structs.replace(state, anchor_seq=None, question_seq=None, desks=(), laid_at_s=None)
+    )
 
 
 def loaded(data: bytes | None) -> PromptState | None:

@@ -8,6 +8,13 @@ from governor.message import Message
 from library.records import Follows, RecordedTurn, TurnState
 
 Recall = Literal["off", "thread", "project"]
+Placement = Literal["user", "system", "attached"]
+"""Where a desk stands: in front of the last message of the user, and gone with the next one; behind
+the system text; or in front of the message that it was laid for, as long as that is there."""
+Replacement = Literal["every-turn", "focus", "interval", "on-request"]
+"""When a new message of the user brings other records: when any is missing; when those that lie
+there serve it too little; when they have lain for so long; or only when somebody asks. Where the
+window jumps all is laid afresh anyway."""
 
 
 class Counter(Protocol):
@@ -55,9 +62,20 @@ class Policy:
     """The model's context window; None: unknown, so only `budget_tokens` limits."""
     reply_reserve_tokens: int = 1_024
     """Kept free of the window for the reply where the client sets no maximum."""
-    window_low_water: float = 0.7
-    """When the recent window overflows it is cut down to this share of its room, so that the
-    prompt's prefix then stays the same for several turns."""
+    window_low_water: float = 0.5
+    """When the recent window overflows it is cut down, so that it and the desk fill this share of
+    what pins leave them: the prompt's prefix then stays the same for several turns."""
+    window_high_water: float = 1.0
+    """It overflows at this share, and where the desk finds no room beside it."""
+    placement: Placement = "attached"
+    replacement: Replacement = "focus"
+    desk_served_share: float = 0.2
+    """With `focus`: the desk stays while so much of what a new one is worth lies on it, unless a
+    question is asked."""
+    desk_interval_s: float = 300.0
+    """With `interval`: the desk stays for so long."""
+    cache_idle_s: float = 3_600.0
+    """After such a pause the provider's cache is cold, so that all may be laid afresh; 0: never."""
     recall: Recall = "thread"
     minimum_relevance: float = 0.25
     """Records that score lower stay off the desk."""
@@ -101,6 +119,9 @@ class Dialect(Protocol):
 
     def interrupted(self, call_id: str) -> Message:
         """Return the result of a call that has none; it is nobody's words."""
+
+    def with_text_behind(self, message: Message, text: str) -> Message:
+        """Return a system message that says `text` behind its own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +210,8 @@ class SwapReport:
     """Events whose tool result was shortened."""
     repaired: list[str] = field(default_factory=list)
     """What was repaired in a broken transcript, a sentence each."""
+    desk_because: str = ""
+    """Why the desk was kept, added to or laid afresh."""
     prefix_share: float | None = None
     """Share of this prompt's tokens that extend the last prompt's prefix; None: no last prompt."""
     steps_ms: dict[str, float] = field(default_factory=dict)

@@ -30,6 +30,7 @@ COMMANDS = {
     "events": ("records", "List the stored messages of a thread."),
     "search": ("records", "Find records as a request would."),
     "grep": ("records", "Find lines that hold a pattern, or nearly some words."),
+    "desk": ("desk", "List what lies on a thread's desk, or have it laid out afresh."),
     "pin": ("pins", "Keep a message in every prompt, or list what is kept."),
     "unpin": ("pins", "Let go of a pinned message."),
     "forget": ("pins", "Delete a thread or a collection for good."),

@@ -63,6 +63,7 @@ def _statements(report: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator
         yield "", one_line(texts.get(str(entry.get("id")), ""), size=TEXT_CELLS)
     yield "out", ", ".join(report.get("swapped_out") or ())
     yield "kept", ", ".join(report.get("retained") or ())
+    yield "desk", str(report.get("desk_because") or "")
     yield "pinned", ", ".join(report.get("pinned") or ())
     left_out = report.get("pins_left_out")
     yield "left out", f"{', '.join(left_out)} (pinned, but there is no room)" if left_out else ""

@@ -65,6 +65,7 @@ class LibraryRoutes:
             route("/threads/{thread}", self.forget_thread, "DELETE"),
             route("/threads/{thread}/events", self.events, takes="live_only after limit"),
             route("/threads/{thread}/desk", self.desk),
+            route("/threads/{thread}/desk/refresh", self.refresh_desk, "POST"),
             route("/threads/{thread}/budget", self.budget),
             route("/threads/{thread}/budget", self.set_budget, "PUT"),
             route("/collections/{collection}", self.forget_collection, "DELETE"),
@@ -141,7 +142,7 @@ class LibraryRoutes:
         library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
         state = loaded(await library.store.prompt_state(thread, collection_id=collection_id))
-        entries = state.desk if state is not None else ()
+        entries = state.entries if state is not None else ()
         events = {
             event.seq: event
             for event in await library.store.events(
@@ -155,6 +156,14 @@ class LibraryRoutes:
             if entry.seq in events
         ]
         return json_response({"thread_id": thread, "desk": laid})
+
+    async def refresh_desk(self, request: Request) -> Response:
+        """Let the next prompt of a thread be laid out afresh."""
+        _, governor, _ = self._gateway.opened()
+        _, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        await governor.refresh_desk(thread, collection_id=collection_id)
+        return json_response({"thread_id": thread})
 
     async def budget(self, request: Request) -> Response:
         """Return the budget that was set for a thread; null: the setting holds."""

@@ -228,15 +228,9 @@ class Headings:
         return runs * self._tokens[key]
 
 
-def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Desk | None:
-    """Return the desk of remembered entries; None when one of its events is gone."""
-    laid = []
-    for entry in entries:
-        event = events.get(entry.seq)
-        if event is None:
-            return None
-        laid.append(Laid(entry, event, 0.0, {}, 0))
-    return Desk(tuple(laid))
+def laid_again(entries: Iterable[DeskEntry], events: Mapping[int, Event]) -> Desk:
+    """Return the desk of remembered entries, all of whose events are there."""
+    return Desk(tuple(Laid(entry, events[entry.seq], 0.0, {}, 0) for entry in entries))
 
 
 def record_of(event: Event, entry: DeskEntry | None, thread_no: int) -> Record:

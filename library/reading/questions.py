@@ -37,6 +37,19 @@ _REQUEST = _any(
 )
 """A sentence that asks. Languages whose phrases below are requests by themselves need none."""
 
+_OPENING = r"^\W*(?:(?:and|so|now|ok|okay|then|but|please|also|hey|hi|first|finally),? )*(?:just )?"
+_TELLING = (
+    r"(?:tell|remind|recall|remember|list|name|enumerate|give|provide|show|explain|describe|outline|"
+    r"summari[sz]e|recap|recount|walk|let me know)\b"
+)
+_TELL_ME = _any(
+    _OPENING + _TELLING,
+    r"\b(?:can|could|would|will) you (?:please |just )?" + _TELLING,
+    _OPENING + r"(?:what|how|which|who|whose|whom|when|where|why)\b.*\?",
+)
+_DO = _any(r"\b(?:can|could|would|will) you\b", r"\b(?:can|could|may|shall) (?:we|i)\b|\bplease\b")
+"""A question that asks for a deed."""
+
 _ORDER = _any(
     r"\border in which\b",
     r"\bin (?:what|which) (?:order|sequence)\b",
@@ -115,6 +128,22 @@ def question_kind(text: str) -> QuestionKind:
     if "order" in kinds:
         return "order"
     return "breadth" if "breadth" in kinds else "depth"
+
+
+def is_question(text: str) -> bool:
+    """Tell whether a message only asks to be told something: it is short, and a sentence of it is
+    a question.
+
+    What a long message needs comes mostly with it, and what is to be done is about what lies
+    before one's eyes; a short question is about something elsewhere.
+    """
+    if len(text) > READ_CHARS:
+        return False
+    read = text.lower().replace("\u2019", "'")
+    return question_kind(text) != "depth" or any(
+        _TELL_ME.search(sentence) or ("?" in sentence and not _DO.search(sentence))
+        for sentence in _SENTENCE.findall(read.replace("\uff1f", "?"))
+    )
 
 
 def _sentence_kind(sentence: str) -> QuestionKind:

@@ -138,6 +138,16 @@ class Store(Protocol):
 
         """
 
+    async def set_prompt_state(
+        self, thread_id: str, state: bytes, *, collection_id: int | None
+    ) -> None:
+        """Replace what the last turn of a thread left for its next one.
+
+        Raises:
+            UnknownRecord: no such thread there.
+
+        """
+
     async def thread_budget(
         self, thread_id: str, *, collection_id: int | None
     ) -> tuple[str, int | None]:

@@ -340,6 +340,9 @@ ORDER BY t.updated_at DESC, t.no DESC LIMIT :limit
 -- name: prompt_state
 SELECT prompt_state FROM thread WHERE no = ?
 
+-- name: set_prompt_state
+UPDATE thread SET prompt_state = ? WHERE no = ?
+
 -- name: thread_budget
 SELECT id, budget_tokens FROM thread WHERE no = ?
 

@@ -245,6 +245,17 @@ class SqliteStore:
 
         return await self._read(work)
 
+    async def set_prompt_state(
+        self, thread_id: str, state: bytes, *, collection_id: int | None
+    ) -> None:
+        """Replace what the last turn of a thread left for its next one."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            number = threads.thread_number(connection, thread_id, collection_id)
+            connection.execute(SQL["set_prompt_state"], (state, number))
+
+        await self._write(work)
+
     async def thread_budget(
         self, thread_id: str, *, collection_id: int | None
     ) -> tuple[str, int | None]:

@@ -595,6 +595,15 @@ class TestForgetting:
             await store.forget_thread("mine", collection_id=None)
         assert (await mine.record([U1])).budget_tokens is None
 
+    async def test_what_a_turn_leaves_for_the_next_can_be_replaced(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        recorded = await client.with_session("mine").record([U1])
+        await store.set_prompt_state("mine", b"{}", collection_id=recorded.collection_id)
+        assert await store.prompt_state(recorded.thread_id, collection_id=None) == b"{}"
+        with pytest.raises(UnknownRecord):
+            await store.set_prompt_state("mine", b"", collection_id=recorded.collection_id + 1)
+
     async def test_no_byte_of_a_forgotten_text_is_left_in_the_files(
         self, store: SqliteStore, client: Client, tmp_path: Path
     ) -> None:

@@ -154,6 +154,13 @@ def test_a_pinned_event_is_listed_until_it_is_let_go(own: GatewayProcess) -> Non
     assert own.cli("unpin", event, check=False).returncode == 1
 
 
+def test_a_desk_is_listed_and_laid_out_afresh_on_request(own: GatewayProcess) -> None:
+    thread = thread_of(own)
+    assert parsed(own, "desk", thread) == {"thread_id": thread, "desk": []}
+    assert "laid out afresh" in own.cli("desk", thread, "--refresh").stdout
+    assert own.cli("desk", "none", "--refresh", check=False).returncode == 1
+
+
 def test_forget_asks_first(own: GatewayProcess) -> None:
     thread = thread_of(own)
     asked = subprocess.run(

@@ -73,6 +73,16 @@ def user_message(text: str) -> Message:
     )
 
 
+def with_text_behind(message: Message, text: str) -> Message:
+    """Return a system message that says `text` behind its own words."""
+    content = message.raw.get("content")
+    if isinstance(content, list):
+        longer: Any = [*content, {"type": "text", "text": text}]
+    else:
+        longer = f"{content}{SEPARATOR}{text}" if content else text
+    return message_of({**message.raw, "content": longer})
+
+
 def filled(message: Message, words: str) -> Message:
     """Return a message that says nothing with words that say so."""
     raw = {**message.raw, "content": words}

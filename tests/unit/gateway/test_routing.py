@@ -14,12 +14,17 @@ SETTINGS = Settings(
     upstreams={
         "home": UpstreamSettings(url="http://home/v1", api_key_env="HOME_KEY"),
         "away": UpstreamSettings(url="http://away/v1", api_key_env="AWAY_KEY"),
-        "bare": UpstreamSettings(url="http://bare/v1", strip_old_reasoning=True),
+        "bare": UpstreamSettings(
+            url="http://bare/v1", strip_old_reasoning=True, desk_placement="user"
+        ),
     },
     models={
         "away-*": ModelSettings(upstream="away", name="real-name"),
         "direct": ModelSettings(upstream="http://elsewhere/v1"),
         "bare": ModelSettings(upstream="bare"),
+        "bare-own": ModelSettings(
+            upstream="bare", desk_placement="attached", desk_replacement="interval"
+        ),
     },
 )
 KEYED = Principal("ada", is_keyed=True)
@@ -66,6 +71,15 @@ def test_what_the_path_names_comes_before_all_and_gets_the_clients_own_key_alone
     credentials = named.credentials(target.upstream, principal, has_own=True)
     assert (credentials.dropped, credentials.added) == (frozenset(), {})
     assert named.credentials(target.upstream, KEYED, has_own=True).dropped == AUTHORIZATION
+
+
+def test_where_a_desk_stands_is_said_by_the_model_then_the_upstream_then_the_setting() -> None:
+    found = {name: routing().target(name, LOCAL) for name in ("m", "bare", "bare-own")}
+    assert [(one.placement, one.replacement) for one in found.values()] == [
+        (SETTINGS.desk_placement, SETTINGS.desk_replacement),
+        ("user", SETTINGS.desk_replacement),
+        ("attached", "interval"),
+    ]
 
 
 def test_a_keys_own_upstream_comes_first() -> None:

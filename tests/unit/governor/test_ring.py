@@ -18,6 +18,7 @@ def placed(
     low: float = 1.0,
     anchor: int | None = None,
     grown: int | None = None,
+    lying: dict[int, int] | None = None,
 ) -> tuple[Window, list[Unit], int]:
     units = [Unit(at, at + 1, is_user) for at, (_, is_user) in enumerate(shape)]
     question = max((at for at, unit in enumerate(units) if unit.is_user), default=-1)
@@ -25,10 +26,11 @@ def placed(
         units,
         lambda index: shape[index][0],
         question=question,
+        low_tokens=int(room * low),
         room_tokens=room,
         grown_tokens=room if grown is None else grown,
-        low_water=low,
         anchor=anchor,
+        lying_tokens=lying,
     )
     return window, units, question
 
@@ -103,6 +105,15 @@ def test_a_window_grows_into_room_that_is_free_and_is_not_begun_there() -> None:
     assert over == begun
 
 
+def test_what_lies_in_a_window_counts_with_it_and_goes_when_it_moves() -> None:
+    shape = [(10, at % 2 == 0) for at in range(21)]
+    there = {4: 30, 8: 20, 12: 5}
+    stands, _, _ = placed(shape, room=100, low=0.7, grown=165, anchor=6, lying=there)
+    moved, _, _ = placed(shape, room=100, low=0.7, grown=164, anchor=6, lying=there)
+    assert (stands.start, stands.used_tokens, stands.is_moved) == (6, 165, False)
+    assert (moved.used_tokens, moved.is_moved) == (60, True)
+
+
 def test_an_anchor_stays_where_no_fresh_window_would_hold_more() -> None:
     shape = [(10, True), (500, False), (10, True), (10, False), (10, True)]
     window, _, _ = placed(shape, room=400, low=0.7, anchor=2)
@@ -147,9 +158,9 @@ def test_a_long_way_back_to_the_users_message_is_gone_once() -> None:
         units,
         lambda _: 1,
         question=count,
+        low_tokens=500,
         room_tokens=500,
         grown_tokens=500,
-        low_water=1.0,
         anchor=None,
     )
     assert (window.head, window.used_tokens) == (0, 500)

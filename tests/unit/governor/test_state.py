@@ -2,6 +2,7 @@ from gateway.wire.chat.message import message_of
 from governor.state import (
     TRACE_MESSAGES_MAX,
     DeskEntry,
+    LaidDesk,
     PromptState,
     dumped,
     loaded,
@@ -25,7 +26,7 @@ def test_a_state_survives_being_stored() -> None:
     state = PromptState(
         anchor_seq=3,
         question_seq=9,
-        desk=(DeskEntry(1, 0, 1, 4, 0, 90),),
+        desks=(LaidDesk(9, (DeskEntry(1, 0, 1, 4, 0, 90),)),),
         desk_ids=("e1",),
         trace=((1, 2),),
     )

@@ -27,7 +27,13 @@ SETTINGS = Settings()
 
 
 def target(settings: Settings = SETTINGS, model: str = "m") -> Target:
-    return Target(Upstream(), settings.for_model(model), strips_old_reasoning=False)
+    return Target(
+        Upstream(),
+        settings.for_model(model),
+        strips_old_reasoning=False,
+        placement="attached",
+        replacement="focus",
+    )
 
 
 def governing(
@@ -84,6 +90,12 @@ def test_the_desk_can_be_set_or_cleared_for_one_request() -> None:
         assert governing(SETTINGS, target(), LOCAL, headers).desk_tokens == tokens
         small = headers | {"x-library-budget-tokens": "1000"}
         assert governing(SETTINGS, target(), LOCAL, small).desk_tokens == tokens
+
+
+def test_where_a_desk_stands_and_when_it_changes_is_said_for_the_target() -> None:
+    settings = Settings(desk_placement="user", desk_replacement="interval")
+    found = policy(settings, target(settings), LOCAL, {})
+    assert (found.placement, found.replacement) == ("attached", "focus")
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "1e3", "", " 5", "٣", "99999999999", "10000001"])

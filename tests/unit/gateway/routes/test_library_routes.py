@@ -99,6 +99,15 @@ async def test_a_thread_can_have_a_budget_of_its_own(client: aiohttp.ClientSessi
     assert (await ask(client, "PUT", "/threads/none/budget", json={}))[0] == 404
 
 
+async def test_a_desk_is_laid_out_afresh_when_somebody_asks(client: aiohttp.ClientSession) -> None:
+    """Issue 4, `on-request`."""
+    thread = (await said(client, "hello"))["x-library-session"]
+    path = f"/threads/{thread}/desk/refresh"
+    assert await ask(client, "POST", path) == (200, {"thread_id": thread})
+    assert (await ask(client, "POST", "/threads/none/desk/refresh"))[0] == 404
+    assert (await ask(client, "GET", path))[0] == 405
+
+
 async def test_a_thread_goes_by_its_session_too(client: aiohttp.ClientSession) -> None:
     """CASES C4 (open-webui#7991): a budget that is set by session holds for its thread."""
     session = {"x-library-session": "mine"}
@@ -176,6 +185,7 @@ async def test_a_bad_body_is_the_callers_mistake(
     [
         ("GET", "/turns/none"),
         ("GET", "/threads/none/desk"),
+        ("POST", "/threads/none/desk/refresh"),
         ("GET", "/events/none"),
         ("GET", "/nothing"),
         ("POST", "/status"),
