@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from gateway.auth import AUTHORIZATION, Principal
-from gateway.settings import Placement, Replacement, ServedModel, Settings, UpstreamSettings
+from gateway.served import Placement, Replacement, ServedModel, UpstreamSettings
+from gateway.settings import Settings
 from gateway.upstream.protocol import Upstream
 
 _UNNAMED = UpstreamSettings(url="")

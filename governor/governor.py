@@ -34,7 +34,6 @@ from governor.state import (
     loaded,
     planned_key,
     prefix_share,
-    refreshed,
     traced,
 )
 from governor.transcript import Transcript, is_blank_system, read
@@ -141,20 +140,6 @@ class Governor:
                 report.degraded.append("forgotten")
             await self._learn(turn, outcome)
         return report
-
-    async def refresh_desk(self, thread_id: str, *, collection_id: int | None) -> None:
-        """Let the next prompt of a thread be laid out afresh, window and desk, whatever the policy
-        says. A turn that is being answered now ends after this, and takes it back.
-
-        Raises:
-            UnknownRecord: no such thread there.
-            StoreUnavailable: it could not be stored.
-
-        """
-        store = self._library.store
-        state = refreshed(await store.prompt_state(thread_id, collection_id=collection_id))
-        if state is not None:
-            await store.set_prompt_state(thread_id, state, collection_id=collection_id)
 
     def _count_reply(self, turn: PreparedTurn, outcome: Outcome) -> None:
         """Note the reply's tokens: the upstream's number, else our own count, marked so."""

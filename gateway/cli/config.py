@@ -21,7 +21,8 @@ from gateway.configuration import (
     redacted,
     shown,
 )
-from gateway.settings import AUTO, ModelSettings, Settings, UpstreamSettings
+from gateway.served import ModelSettings, UpstreamSettings
+from gateway.settings import AUTO, Settings
 from gateway.upstream.discovery import choose
 
 _EXAMPLE_MODEL = {

@@ -26,7 +26,8 @@ from gateway.cli import swap_report
 from gateway.cli.ports import bound_socket
 from gateway.cli.serving import background
 from gateway.cli.tables import one_line, print_table
-from gateway.settings import ModelSettings, Settings
+from gateway.served import ModelSettings
+from gateway.settings import Settings
 from gateway.upstream.offline import MODEL, offline_app
 
 WINDOW_TOKENS = 8_192

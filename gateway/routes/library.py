@@ -30,6 +30,7 @@ from gateway.routes.answers import (
 )
 from gateway.routes.governed import TOKENS_MAX
 from gateway.settings import OFFLINE
+from governor.desk.refreshing import refresh_desk
 from governor.state import loaded
 from library.asking import Question, ask, first_event
 from library.errors import UnknownRecord
@@ -159,10 +160,9 @@ class LibraryRoutes:
 
     async def refresh_desk(self, request: Request) -> Response:
         """Let the next prompt of a thread be laid out afresh."""
-        _, governor, _ = self._gateway.opened()
-        _, collection_id = await self._asked(request)
+        library, collection_id = await self._asked(request)
         thread = request.path_params["thread"]
-        await governor.refresh_desk(thread, collection_id=collection_id)
+        await refresh_desk(library, thread, collection_id=collection_id)
         return json_response({"thread_id": thread})
 
     async def budget(self, request: Request) -> Response:

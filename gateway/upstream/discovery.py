@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from gateway.settings import AUTO, LITELLM, OFFLINE, Settings, UpstreamSettings
+from gateway.served import UpstreamSettings
+from gateway.settings import AUTO, LITELLM, OFFLINE, Settings
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_MODEL = "gpt-4o-mini"

@@ -1,6 +1,6 @@
 """The upstream that needs no account, no download and no network: it quotes what it is sent.
 
-What it says is decided in gateway/offline_answer.py; here it gets the shape of OpenAI's API, so
+What it says is decided in offline_answer.py; here it gets the shape of OpenAI's API, so
 that everything between a client and a model can be seen and tested without one. Equal requests
 get equal bytes: ids come from the request, and time stands still.
 
@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from gateway.offline_answer import Call, OfflineAnswer, answer_to
+from gateway.upstream.offline_answer import Call, OfflineAnswer, answer_to
 from gateway.upstream.protocol import UpstreamRequest
 from gateway.upstream.speaking import Speaking
 from gateway.wire.chat.message import message_of

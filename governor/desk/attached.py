@@ -2,9 +2,9 @@
 
 What was laid out for a message of the user stays in front of that message, byte for byte, so that
 the next prompt begins as the last one did. It is a part of that message from then on: it counts
-with the recent window, and a new question brings only what does not lie there yet, into the room
-that the two leave. When that is too little all of it goes and one desk is laid afresh, and when
-the messages alone leave too little the window jumps.
+with the recent window, and a new question brings only what does not lie there yet. So between two
+jumps of the window a prompt only grows; when there is no room left the window jumps, all of it
+goes, and one desk is laid afresh.
 
 The text is not remembered, only which passages it held: what somebody deletes is gone from the
 next prompt too, and the desk with it.

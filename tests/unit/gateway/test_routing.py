@@ -6,7 +6,8 @@ import pytest
 
 from gateway.auth import AUTHORIZATION, LOCAL, Principal
 from gateway.routing import Routing, places
-from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from gateway.served import ModelSettings, UpstreamSettings
+from gateway.settings import Settings
 from tests.unit.gateway.peers import Upstream
 
 SETTINGS = Settings(

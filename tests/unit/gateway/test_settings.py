@@ -17,7 +17,8 @@ from gateway.configuration import (
     variable,
     without_credentials,
 )
-from gateway.settings import ModelSettings, Settings, is_loopback
+from gateway.served import ModelSettings
+from gateway.settings import Settings, is_loopback
 
 
 @pytest.fixture(autouse=True)

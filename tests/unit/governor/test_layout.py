@@ -23,8 +23,10 @@ def layout_of(*raw: dict[str, Any], policy: Policy | None = None) -> Layout:
     )
 
 
-def contents(layout: Layout, window: Window, **blocks: str) -> list[Any]:
-    return [written(one).raw["content"] for one in layout.compose(window, **blocks).plan]
+def contents(layout: Layout, window: Window, *, pinned: str = "", desk: str = "") -> list[Any]:
+    return [
+        written(one).raw["content"] for one in layout.compose(window, pinned=pinned, desk=desk).plan
+    ]
 
 
 ALL = Window(0, None, 0, is_moved=False)

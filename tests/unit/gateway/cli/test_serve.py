@@ -6,7 +6,8 @@ import pytest
 
 from gateway.cli.ports import origin
 from gateway.cli.serve import banner, to_paste
-from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from gateway.served import ModelSettings, UpstreamSettings
+from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen
 
 BASE_URL = "http://127.0.0.1:8765/v1"

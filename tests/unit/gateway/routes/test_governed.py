@@ -15,7 +15,8 @@ from gateway.middleware import INFLIGHT_BODIES
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.governed import policy
 from gateway.routing import Target
-from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from gateway.served import ModelSettings, UpstreamSettings
+from gateway.settings import Settings
 from governor.budget import settled
 from governor.turn import Policy
 from tests.e2e.answers import Answer, Gate

@@ -5,7 +5,7 @@ from typing import Any
 
 import aiohttp
 
-from gateway.settings import ModelSettings, UpstreamSettings
+from gateway.served import ModelSettings, UpstreamSettings
 from tests.e2e.answers import json_answer
 from tests.e2e.stub_upstream import StubUpstream
 from tests.unit.gateway.serving import served

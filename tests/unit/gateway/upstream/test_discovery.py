@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from gateway.settings import Settings, UpstreamSettings
+from gateway.served import UpstreamSettings
+from gateway.settings import Settings
 from gateway.upstream.discovery import LOCAL_SERVERS, OPENAI_URL, choose, served_model
 from tests.unit.gateway.local_server import answering
 

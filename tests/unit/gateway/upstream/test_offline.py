@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 from openai.types.chat import ChatCompletionToolParam
 
-from gateway.offline_answer import FOUND, NOTED
 from gateway.upstream.offline import CHOICES_MAX, MODEL, OfflineUpstream, offline_app
+from gateway.upstream.offline_answer import FOUND, NOTED
 from gateway.upstream.protocol import Upstream, UpstreamRequest
 from governor.counting import Counters
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.settings import Settings, UpstreamSettings
+from gateway.served import UpstreamSettings
+from gateway.settings import Settings
 from gateway.upstream.opening import expects_openai
 
 

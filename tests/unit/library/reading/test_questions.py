@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.reading.questions import question_kind
+from library.reading.questions import is_question, question_kind
 
 BREADTH = [
     "Can you summarize what we decided about the database so far?",
@@ -106,3 +106,34 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     started_s = time.process_time()
     question_kind(text)
     assert time.process_time() - started_s < 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "When did Maria adopt the dog?",
+        "Remind me of the port that we chose.",
+        "Could you list what Tom said about the boat?",
+        "Ok, so which of the two was cheaper?",
+        "What libraries would you suggest for that?",
+        "これまでの話をまとめて",
+        "护照放在哪里？",  # noqa: RUF001
+    ),
+)
+def test_a_short_message_that_asks_to_be_told_something_is_a_question(text: str) -> None:
+    assert is_question(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "Yes, please go ahead with the upgrade.",
+        "Can you book that flight for me, please?",
+        "I'd like to change the passenger to myself.",
+        "My user ID is mia_li_3668.",
+        "Here is my whole module, why does it fail? " + "x = 1\n" * 100,
+        "",
+    ),
+)
+def test_what_tells_or_wants_a_deed_or_is_long_is_no_question(text: str) -> None:
+    assert not is_question(text)

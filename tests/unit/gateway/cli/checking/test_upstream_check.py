@@ -7,7 +7,8 @@ import pytest
 from gateway.cli.checking import upstream_check
 from gateway.cli.checking.checks import Finding
 from gateway.cli.checking.upstream_check import check_upstreams, told_window
-from gateway.settings import ModelSettings, Settings, UpstreamSettings
+from gateway.served import ModelSettings, UpstreamSettings
+from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen
 from tests.unit.gateway.local_server import answering
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.offline_answer import (
+from gateway.upstream.offline_answer import (
     FOUND,
     MARK,
     NOBODY,
