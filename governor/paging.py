@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from governor.budget import Rooms, rooms
-from governor.consulting import Consulting
 from governor.desk.attached import Lying
+from governor.desk.consulting import Consulting
 from governor.desk.pins import fitting, pinned_block
 from governor.layout import Layout, Prompt
 from governor.located import Located

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from governor.budget import Rooms
 from governor.desk.attached import NOTHING, Attachment, Lying, missing, served_share
+from governor.desk.focus import focuses, in_turn
 from governor.desk.laying import Desk, Laid, laid_again, lay_out
-from governor.focus import focuses, in_turn
 from governor.located import Located
 from governor.ring import Window
 from governor.state import PromptState

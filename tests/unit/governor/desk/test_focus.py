@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governor.focus import QUESTION_CHARS_MAX, STEP_CHARS_MAX, focuses, in_turn
+from governor.desk.focus import QUESTION_CHARS_MAX, STEP_CHARS_MAX, focuses, in_turn
 from library.records import Hit
 from tests.unit.governor.desk.test_laying import event, hit
 from tests.unit.governor.test_layout import layout_of
