@@ -21,10 +21,11 @@ import orjson
 from gateway.wire.protocol import ClientRequest, MalformedRequest, Past, Seen
 from gateway.wire.reading import ITEMS_MAX, loaded_item, positive, read_fields, schema_text
 from gateway.wire.responses.answering import answered_as_called
-from gateway.wire.responses.items import side_of
+from gateway.wire.responses.items import call_id_of, side_of
 from gateway.wire.responses.message import (
     INSTRUCTIONS,
     ITEMS,
+    REASONING,
     checked_message,
     instructions_message,
     message_of,
@@ -241,7 +242,9 @@ def encode(
         plan = [PlannedMessage(message) for message in request.messages]
     if plan is not None:
         sent = [written(one) for one in plan]
-        fields[INPUT] = answered_as_called(list(items_of(sent)))
+        items = answered_as_called(list(items_of(sent)))
+        is_kept = request.past is None or request.fields.get("store") is not False
+        fields[INPUT] = items if is_kept else list(_by_value(items))
         instructions = [one.text for one in sent if one.raw.get("type") == INSTRUCTIONS]
         if not instructions:
             fields.pop(INSTRUCTIONS, None)
@@ -250,6 +253,22 @@ def encode(
     if model is not None:
         fields["model"] = model
     return orjson.dumps(fields)
+
+
+def _by_value(items: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Yield items of our store for an upstream that keeps none: an id alone means nothing to it.
+
+    OpenAI answers 404 to reasoning that is neither kept nor sealed inside the item, and refuses a
+    call by whose id it misses reasoning. Source: vercel/ai#7543, langchain PR#38372.
+    """
+    for item in items:
+        if item.get("type") == REASONING:
+            if item.get("encrypted_content") or item.get("content"):
+                yield item
+        elif side_of(item.get("type"), item.get("role"), call_id_of(item) or None) == "assistant":
+            yield {key: value for key, value in item.items() if key != "id"}
+        else:
+            yield item
 
 
 def _schemas(fields: dict[str, Any]) -> tuple[str, ...]:

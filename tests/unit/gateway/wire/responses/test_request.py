@@ -101,6 +101,21 @@ def test_what_names_a_past_does_not_go_out(name: Fields) -> None:
         assert not {*name} & {*orjson.loads(encode(request, plan))}
 
 
+def test_the_past_goes_by_value_to_an_upstream_that_keeps_nothing() -> None:
+    """An id that only a store could resolve would be answered 404."""
+    bare = {"type": "reasoning", "id": "rs_0", "summary": []}
+    said = dialect.message_of({"items": [bare, REASONING, says("a"), calls("c1")]})
+    for store, kept in ((False, ["reasoning", "message", "function_call"]), (True, None)):
+        request = decode(body(input=[output("c1")], previous_response_id="resp_1", store=store))
+        plan = [PlannedMessage(said), PlannedMessage(request.messages[0])]
+        sent = orjson.loads(encode(request, plan))["input"]
+        if kept is None:
+            assert sent[:-1] == said.raw["items"]
+        else:
+            assert [item["type"] for item in sent[:-1]] == kept
+            assert [item.get("id") for item in sent[:-1]] == ["rs_1", None, None]
+
+
 def test_what_a_request_names_of_its_past_is_told() -> None:
     request = decode(body(input="x", previous_response_id="resp_1"))
     assert request.past is not None
