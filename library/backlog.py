@@ -53,7 +53,10 @@ class Backlog:
             return
         # Sequences rise, so the new events of a turn are those with its highest.
         places = sorted(zip(recorded.event_seqs, recorded.positions, strict=True))
-        for seq, position in places[-recorded.new_count :]:
+        fresh = places[-recorded.new_count :]
+        if len(fresh) > MOST_EVENTS:  # A long transcript at once: the rest would push itself out.
+            self._lost_upto = max(self._lost_upto, fresh[-MOST_EVENTS - 1][0])
+        for seq, position in fresh[-MOST_EVENTS:]:
             self._note(seq, Waiting(recorded.collection_id, recorded.thread_no, position))
 
     def add_places(
