@@ -1,42 +1,74 @@
 """Words that are nearly those asked for: slips of a finger, and other spellings. Pure."""
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Sequence
 
 from library.grep.runs import PIECE_CHARS, fold
 
 _WORD = re.compile(r"\w+")
 SLIPS_MAX = 2
 """In one word, however long: as many as the index looks up."""
+KNOWN_MAX = 100_000
+"""Words that one grep remembers; a library of a million passages has more, a grep reads fewer."""
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text, longer ones by their beginnings."""
-    return [fold(word)[:PIECE_CHARS] for word in _WORD.findall(text)]
+    return [word[:PIECE_CHARS] for word in _WORD.findall(fold(text))]
 
 
-def likeness(wanted: Sequence[str], line: str, *, at_least: float) -> float:
-    """Return how like a line's words are to those wanted: the mean over these of each one's best,
-    0 where one of them has none that is like enough."""
-    there = set(words_of(line))
-    total = 0.0
-    for word in wanted:
-        best = max((similarity(word, other, at_least) for other in there), default=0.0)
-        if best < at_least:
-            return 0.0
-        total += best
-    return total / len(wanted) if wanted else 0.0
+class Likeness:
+    """Compares texts with some words; what it compared before it knows."""
+
+    def __init__(self, wanted: Sequence[str], *, at_least: float) -> None:
+        self._wanted = wanted
+        self._at_least = at_least
+        self._known: dict[str, tuple[float, ...]] = {}
+        """How like a word is to each of those wanted."""
+
+    def lines(self, text: str) -> Iterator[tuple[int, str, float]]:
+        """Yield number, text and likeness of each line that holds all words wanted, or nearly: the
+        mean over these of each one's best."""
+        folded = fold(text)
+        near = [word for word in set(_WORD.findall(folded)) if any(self._scores(word))]
+        if not self._is_each_there(near):
+            return
+        for number, (line, own) in enumerate(
+            zip(folded.split("\n"), text.split("\n"), strict=True), 1
+        ):
+            there = [word for word in near if word in line]
+            if self._is_each_there(there):
+                words = set(_WORD.findall(line)) & {*there}
+                if self._is_each_there(words):
+                    yield number, own, self._mean(words)
+
+    def _is_each_there(self, words: Collection[str]) -> bool:
+        return all(any(self._scores(word)[at] for word in words) for at in range(len(self._wanted)))
+
+    def _mean(self, words: Collection[str]) -> float:
+        best = (max(self._scores(word)[at] for word in words) for at in range(len(self._wanted)))
+        return sum(best) / len(self._wanted)
+
+    def _scores(self, word: str) -> tuple[float, ...]:
+        found = self._known.get(word)
+        if found is None:
+            own = word[:PIECE_CHARS]
+            found = tuple(similarity(one, own, self._at_least) for one in self._wanted)
+            if len(self._known) < KNOWN_MAX:
+                self._known[word] = found
+        return found
 
 
-@lru_cache(maxsize=65_536)
 def similarity(one: str, other: str, at_least: float) -> float:
     """Return 1 less the share of letters to change, swap, add or leave out; 0 below `at_least`."""
-    longest = max(len(one), len(other))
     if one == other:
         return 1.0
+    longest = max(len(one), len(other))
     most = min(SLIPS_MAX, int(longest * (1 - at_least) + 1e-9))
     if most == 0 or abs(len(one) - len(other)) > most:
+        return 0.0
+    # Each slip takes at most two letters from what both have.
+    if len({*one} ^ {*other}) > 2 * most:
         return 0.0
     distance = _distance(one, other)
     return 1 - distance / longest if distance <= most else 0.0

@@ -13,7 +13,7 @@ import regex
 
 from library.asking import first_event
 from library.errors import BadPattern
-from library.grep.fuzzy import SLIPS_MAX, likeness, words_of
+from library.grep.fuzzy import SLIPS_MAX, Likeness, words_of
 from library.grep.literals import required
 from library.lexical import LexicalUnavailable
 from library.lexical_runs import Held
@@ -23,9 +23,11 @@ from library.retrieval.scope import is_on, spans_of
 
 PATTERN_CHARS_MAX = 1_000
 TIME_MAX_S = 5.0
-BATCH = 64
+PAGE = 256
+"""Passages that the index is asked for at once: to ask takes ten times what a record takes."""
+BATCH = 32
 """Records that are read and looked at together."""
-ENOUGH_RECORDS = 256
+ENOUGH_RECORDS = 96
 """So many are looked at at least in part, for the count, once there are matches enough."""
 UNINDEXED_MAX = 2_048
 """Newest records that the index has not got yet."""
@@ -125,23 +127,28 @@ class _Search:
 
     async def indexed(self, held: Held) -> None:
         """Look at what may match by the index."""
-        marks = await self._store.watermarks()
-        before = marks.indexed + 1
+        before = (await self._store.watermarks()).indexed + 1
         while not self.found.is_out_of_time:
             try:
-                seqs, left = await self._texts.holders(
-                    self._where, held, before=before, limit=BATCH
-                )
+                page = await self._texts.holders(self._where, held, before=before, limit=PAGE)
             except LexicalUnavailable:
                 self.found.degraded = ("lexical",)
                 return
-            has_enough = len(self.found.lines) >= self._pattern.limit
-            if not seqs or (has_enough and self.found.looked_at_count >= ENOUGH_RECORDS):
-                self.found.unread_count = left
+            self.found.unread_count = page.passage_count
+            for at in range(0, len(page.seqs), BATCH):
+                if self._has_enough() or self.found.is_out_of_time:
+                    return
+                batch = page.seqs[at : at + BATCH]
+                await self._look(batch)
+                self.found.unread_count -= len(batch)
+            if not page.seqs or page.passage_count <= PAGE:
+                self.found.unread_count = 0
                 return
-            await self._look(seqs)
-            before = seqs[-1]
-        self.found.unread_count = left
+            before = page.seqs[-1]
+
+    def _has_enough(self) -> bool:
+        is_full = len(self.found.lines) >= self._pattern.limit
+        return is_full and self.found.looked_at_count >= ENOUGH_RECORDS
 
     async def _look(self, seqs: Sequence[int]) -> None:
         if self.found.is_out_of_time:
@@ -212,13 +219,10 @@ def _fuzzy(pattern: Pattern) -> tuple[Matcher, Held]:
     if not wanted or len(pattern.text) > PATTERN_CHARS_MAX:
         raise BadPattern(pattern.text[:80], f"must have words, and {PATTERN_CHARS_MAX} characters")
 
-    def lines(text: str, _left_s: float) -> Iterable[tuple[int, str, float]]:
-        for number, line in enumerate(text.split("\n"), 1):
-            score = likeness(wanted, line, at_least=pattern.likeness)
-            if score:
-                yield number, line, score
-
-    return lines, Held(near=tuple((word, _slips(word, pattern.likeness)) for word in wanted))
+    like = Likeness(wanted, at_least=pattern.likeness)
+    return lambda text, _: like.lines(text), Held(
+        near=tuple((word, _slips(word, pattern.likeness)) for word in wanted)
+    )
 
 
 def _slips(word: str, at_least: float) -> int:

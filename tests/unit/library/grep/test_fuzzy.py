@@ -1,10 +1,12 @@
 import pytest
 
-from library.grep.fuzzy import likeness, similarity
+from library.grep.fuzzy import Likeness, similarity
 
 
 def like(wanted: str, line: str) -> float:
-    return likeness(wanted.split(), line, at_least=0.75)
+    found = [*Likeness(wanted.split(), at_least=0.75).lines(f"first\n{line}")]
+    assert all((number, text) == (2, line) for number, text, _ in found)
+    return found[0][2] if found else 0.0
 
 
 def test_a_word_is_like_itself_and_like_its_slips() -> None:
