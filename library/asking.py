@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from library.errors import UnknownRecord
+from library.kinds.filter import EVERYTHING, Filter
 from library.library import Library
 from library.reading.questions import QuestionKind
 from library.records import Event, Path, Scope, SearchQuery, SearchResult
@@ -28,6 +29,7 @@ class Question:
     scope: Scope = "thread"
     """With a thread: that one alone, or (`project`) all, that one first."""
     kind: QuestionKind = "depth"
+    filter: Filter = EVERYTHING
 
 
 async def ask(library: Library, question: Question) -> SearchResult:
@@ -56,6 +58,7 @@ async def ask(library: Library, question: Question) -> SearchResult:
             limit=question.limit,
             asked_on=question.asked_on,
             kind=question.kind,
+            filter=question.filter,
         )
     )
 

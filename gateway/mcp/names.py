@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable
 
-READING = ("consult", "open", "grep", "plan_reading", "sessions", "status")
+READING = ("consult", "open", "grep", "plan_reading", "sessions", "domains", "status")
 DESK = ("desk_refresh", "desk_get", "desk_watch", "desk_stop")
 PINS = ("pin", "unpin")
-TURNS = ("prepare", "commit", "flush")
-TOOLS = (*READING, *DESK, *PINS, *TURNS)
+INSIGHTS = ("remember", "recall", "update", "forget")
+TURNS = ("prepare", "commit", "protect", "release", "flush")
+TOOLS = (*READING, *DESK, *INSIGHTS, *PINS, *TURNS)
 """Every tool, in the order in which they are listed."""
 ALL, COOPERATIVE = "all", "cooperative"
 SETS = {
     ALL: frozenset(TOOLS),
     # An agent whose host keeps the transcript: it reads, and adds what can be taken back.
-    COOPERATIVE: frozenset((*READING, *DESK, *PINS)),
+    COOPERATIVE: frozenset((*READING, *DESK, *INSIGHTS, *PINS)) - {"forget"},
 }
 
 

@@ -40,7 +40,9 @@ def add_prompts(server: MCPServer) -> None:
         session: Annotated[str, Field(description="The name of this conversation.")],
     ) -> str:
         return (
-            f"The session {session[:256]!r} ends. Write a short hand-over: what was decided and "
-            "why, what is unfinished and where to go on, what was learned the hard way. One "
-            "fact a line, each understandable without this conversation, no secrets."
+            f"The session {session[:256]!r} ends. Call remember once for each thing that the next "
+            "session needs: what was decided and why (type decision), what is unfinished and "
+            "where to go on (todo), what was learned the hard way (finding), rules the user set "
+            "(rule, critical if it must never be broken). Each is understandable without this "
+            "conversation and holds no secrets. Name in replaces what no longer holds."
         )

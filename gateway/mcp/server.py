@@ -21,6 +21,8 @@ from gateway.mcp.names import TOOLS
 from gateway.mcp.prompts import add_prompts
 from gateway.mcp.resources import add_resources
 from gateway.mcp.tools.desk import DeskTools
+from gateway.mcp.tools.insights import InsightTools
+from gateway.mcp.tools.overview import OverviewTools
 from gateway.mcp.tools.reading import ReadingTools
 from gateway.mcp.tools.turns import TurnTools
 
@@ -51,10 +53,16 @@ _READS = {
     "desk_get": "Read the desk",
     "desk_watch": "Keep the desk fresh",
     "desk_stop": "Stop keeping the desk fresh",
+    "recall": "Recall insights",
     "flush": "Wait until a session can be found",
 }
 BEHAVIOURS: Mapping[str, Behaviour] = {
     **{name: Behaviour(title) for name, title in _READS.items()},
+    "remember": Behaviour("Remember an insight", is_read_only=False),
+    "update": Behaviour("Change an insight", is_read_only=False),
+    "forget": Behaviour("Forget an insight for good", is_read_only=False, is_destructive=True),
+    "protect": Behaviour("Keep a text in every prompt of a session", is_read_only=False),
+    "release": Behaviour("Let go of a protected text", is_read_only=False),
     "pin": Behaviour("Pin a record", is_read_only=False),
     "unpin": Behaviour("Unpin a record", is_read_only=False),
     "prepare": Behaviour("Prepare a turn", is_read_only=False, is_idempotent=False),
@@ -65,8 +73,16 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
 class Parts:
     """What the servers of one gateway share: several offer different tools on the same state."""
 
-    def __init__(self, *, reading: ReadingTools, desk: DeskTools, turns: TurnTools) -> None:
-        self._holders: tuple[object, ...] = (reading, desk, turns)
+    def __init__(
+        self,
+        *,
+        reading: ReadingTools,
+        desk: DeskTools,
+        turns: TurnTools,
+        insights: InsightTools,
+        overview: OverviewTools,
+    ) -> None:
+        self._holders: tuple[object, ...] = (reading, desk, turns, insights, overview)
         self.reading = reading
         self.desk = desk
 

@@ -10,6 +10,8 @@ from gateway.core import Gateway
 from gateway.mcp.access import Access
 from gateway.mcp.server import Parts, make_server
 from gateway.mcp.tools.desk import DeskTools
+from gateway.mcp.tools.insights import InsightTools
+from gateway.mcp.tools.overview import OverviewTools
 from gateway.mcp.tools.reading import ReadingTools
 from gateway.mcp.tools.turns import TurnTools
 from governor.governor import Clock
@@ -28,7 +30,11 @@ class Maker:
         clock = Clock(now=gateway.now, monotonic_s=time.monotonic)
         desks = StandingDesks(library, clock, access.count())
         self._parts = Parts(
-            reading=ReadingTools(access), desk=DeskTools(access, desks), turns=TurnTools(access)
+            reading=ReadingTools(access),
+            desk=DeskTools(access, desks),
+            turns=TurnTools(access),
+            insights=InsightTools(access),
+            overview=OverviewTools(access),
         )
 
     def __call__(self, tools: frozenset[str]) -> StreamableHTTPSessionManager:

@@ -11,6 +11,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field
 
+from gateway.routes.asked import moment_of
+from library.kinds.filter import ChunkType, Filter, Importance, InsightType, Kind
 from library.records import Event
 
 ANSWER_CHARS = 40_000
@@ -57,11 +59,57 @@ Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="The most to return
 Tokens = Annotated[int, Field(ge=64, le=100_000)]
 
 
+Types = Annotated[
+    list[InsightType | ChunkType],
+    Field(max_length=16, description="Only insights (and saved chunks) of these types."),
+]
+Labels = Annotated[list[Name], Field(max_length=64)]
+Level = Annotated[Importance | None, Field(description="Only as important as this, or more.")]
+Day = Annotated[
+    str | None,
+    Field(max_length=40, description="ISO 8601 date or time; without a zone it is UTC."),
+]
+
+
+def filter_of(
+    *,
+    kinds: Sequence[Kind] = (),
+    types: Sequence[str] = (),
+    projects: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    importance: Importance | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Filter:
+    """Return a filter as a search takes it.
+
+    Raises:
+        BadParameter: `since` or `until` is no date.
+
+    """
+    is_day = until is not None and len(until) == len("2026-01-01")
+    return Filter(
+        kinds=tuple(kinds),
+        types=tuple(types),
+        projects=tuple(projects),
+        tags=tuple(" ".join(tag.lower().split()) for tag in tags),
+        sources=tuple(sources),
+        importance_least=importance,
+        since=None if since is None else moment_of(since, "since"),
+        until=None
+        if until is None
+        else moment_of(f"{until}T23:59:59" if is_day else until, "until"),
+    )
+
+
 @dataclass(frozen=True)
 class Where:
     """Where a record stands."""
 
     id: str
+    kind: str
+    """`chat`, `insight`, `document` or `chunk`."""
     thread: str
     session: str | None
     role: str
@@ -72,6 +120,7 @@ class Where:
 def where(event: Event) -> Where:
     return Where(
         id=event.id,
+        kind=event.kind,
         thread=event.thread_id,
         session=event.session_id,
         role=event.role,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
@@ -12,27 +12,30 @@ from gateway.mcp.shapes import (
     ANSWER_CHARS,
     EXCERPT_CHARS,
     LINE_CHARS,
+    Day,
+    Labels,
+    Level,
     Limit,
-    Name,
     Record,
     Subject,
     Thread,
     Tokens,
+    Types,
     Where,
     cut,
+    filter_of,
     where,
     within,
 )
 from library.asking import Question, ask
 from library.grep.grep import LIKENESS, PATTERN_CHARS_MAX, TIME_MAX_S, Pattern, grep
+from library.kinds.filter import EVERYTHING, Filter, Kind
 from library.records import Hit, SearchResult
 
 EMBEDDER_WAIT_S = 10.0
 """For the first call after the start; a model is loaded in a second or two."""
 PLAN_HITS = 200
 PREVIEW_CHARS = 160
-COUNT_MAX = 1_000
-"""Threads that are looked through for those that match."""
 
 
 @dataclass(frozen=True)
@@ -129,26 +132,8 @@ class Plan:
     is_truncated: bool
 
 
-@dataclass(frozen=True)
-class Listed:
-    """Threads, the last used first."""
-
-    sessions: list[dict[str, Any]]
-    shown: int
-    matched: int
-    is_truncated: bool
-
-
-@dataclass(frozen=True)
-class Status:
-    """How the library is."""
-
-    collection: str
-    library: dict[str, Any]
-
-
 class ReadingTools:
-    """`consult`, `open`, `grep`, `plan_reading`, `sessions`, `status`."""
+    """`consult`, `open`, `grep`, `plan_reading`."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -159,15 +144,36 @@ class ReadingTools:
         subject: Subject,
         limit: Limit = 10,
         thread: Thread = None,
+        kinds: Annotated[
+            list[Kind], Field(max_length=4, description="Only such records; [] for all.")
+        ] = [],  # noqa: B006
+        types: Types = [],  # noqa: B006
+        projects: Labels = [],  # noqa: B006
+        tags: Labels = [],  # noqa: B006
+        sources: Labels = [],  # noqa: B006
+        importance: Level = None,
+        since: Day = None,
+        until: Day = None,
         minimum_relevance: Annotated[
             float, Field(ge=0, le=1, description="Leave out what scores less.")
         ] = 0.0,
         explain: Annotated[bool, Field(description="Say what each score is made of.")] = False,
     ) -> Consulted:
-        """Search everything recorded, by words and by meaning, best first. Does not touch the
-        desk. Shows passages with their lines: read on with open."""
+        """Search everything recorded, by words and by meaning, best first. Filters narrow before
+        anything is ranked: every one that is given must hold. Does not touch the desk. Shows
+        passages with their lines: read on with open."""
         asker = await self.access.asker(context)
-        result = await _search(asker, subject, thread=thread, limit=max(limit, 50))
+        wanted = filter_of(
+            kinds=kinds,
+            types=types,
+            projects=projects,
+            tags=tags,
+            sources=sources,
+            importance=importance,
+            since=since,
+            until=until,
+        )
+        result = await search(asker, subject, thread=thread, limit=max(limit, 50), wanted=wanted)
         useful = [hit for hit in result.hits if hit.score >= minimum_relevance]
         found = [_found(hit, explain=explain) for hit in useful[:limit]]
         kept = within(found, (one.text for one in found))
@@ -278,7 +284,7 @@ class ReadingTools:
         to a helper of yours."""
         asker = await self.access.asker(context)
         ranked = [
-            (await _search(asker, question, thread=thread, limit=PLAN_HITS)).hits
+            (await search(asker, question, thread=thread, limit=PLAN_HITS)).hits
             for question in questions
         ]
         hits = _in_turn(ranked)
@@ -300,45 +306,16 @@ class ReadingTools:
             is_truncated=len(parts) < len(hits),
         )
 
-    async def sessions(
-        self,
-        context: Context,
-        containing: Annotated[
-            Name | None, Field(description="Only those whose name, id or beginning holds this.")
-        ] = None,
-        limit: Limit = 20,
-    ) -> Listed:
-        """List the conversations that are recorded, the last used first."""
-        asker = await self.access.asker(context)
-        rows = await asker.library.store.threads(collection_id=asker.collection_id, limit=COUNT_MAX)
-        wanted = (containing or "").casefold()
-        matching = [
-            {**row, "title": cut(" ".join((row["title"] or "").split()), LINE_CHARS)}
-            for row in rows
-            if wanted in f"{row['id']}\n{row['session_id']}\n{row['title']}".casefold()
-        ]
-        kept = within(matching[:limit], (row["title"] for row in matching[:limit]))
-        return Listed(
-            sessions=kept,
-            shown=len(kept),
-            matched=len(matching),
-            is_truncated=len(kept) < len(matching),
-        )
 
-    async def status(self, context: Context) -> Status:
-        """Say what is recorded, how far it can be found, and what is wrong, if anything."""
-        asker = await self.access.asker(context)
-        found = await asker.library.status()
-        if not asker.principal.is_owner:
-            # Ids and errors of other collections may hold words.
-            seqs = [row["seq"] for row in found["quarantined"]]
-            own = await asker.library.store.events(seqs, collection_id=asker.collection_id)
-            mine = {event.seq for event in own}
-            found["quarantined"] = [row for row in found["quarantined"] if row["seq"] in mine]
-        return Status(collection=asker.collection, library=found)
-
-
-async def _search(asker: Asker, words: str, *, thread: str | None, limit: int) -> SearchResult:
+async def search(
+    asker: Asker,
+    words: str,
+    *,
+    thread: str | None = None,
+    limit: int,
+    wanted: Filter = EVERYTHING,
+) -> SearchResult:
+    """Search as somebody does by hand."""
     await asker.library.wait_opened(EMBEDDER_WAIT_S)
     return await ask(
         asker.library,
@@ -348,6 +325,7 @@ async def _search(asker: Asker, words: str, *, thread: str | None, limit: int) -
             collection_id=asker.collection_id,
             limit=limit,
             thread=thread,
+            filter=wanted,
         ),
     )
 

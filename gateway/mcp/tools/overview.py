@@ -1,0 +1,108 @@
+"""Tools that say what there is, and how it is."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from gateway.mcp.access import Access
+from gateway.mcp.shapes import LIMIT_MAX, LINE_CHARS, Limit, Name, cut, within
+from library.kinds.filter import EVERYTHING
+
+COUNT_MAX = 1_000
+"""Threads, or records, that are looked through for those that match."""
+EVERY_OWNER = -1
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Threads, the last used first."""
+
+    sessions: list[dict[str, Any]]
+    shown: int
+    matched: int
+    is_truncated: bool
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the library is."""
+
+    collection: str
+    library: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Domains:
+    """What remembered and shelved records are about, with how many there are, most first."""
+
+    projects: dict[str, int]
+    types: dict[str, int]
+    tags: dict[str, int]
+    records: int
+    is_truncated: bool
+    """Only the newest records were counted, or rare names are left out."""
+
+
+class OverviewTools:
+    """`sessions`, `domains`, `status`."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+
+    async def sessions(
+        self,
+        context: Context,
+        containing: Annotated[
+            Name | None, Field(description="Only those whose name, id or beginning holds this.")
+        ] = None,
+        limit: Limit = 20,
+    ) -> Listed:
+        """List the conversations that are recorded, the last used first."""
+        asker = await self.access.asker(context)
+        rows = await asker.library.store.threads(collection_id=asker.collection_id, limit=COUNT_MAX)
+        wanted = (containing or "").casefold()
+        matching = [
+            {**row, "title": cut(" ".join((row["title"] or "").split()), LINE_CHARS)}
+            for row in rows
+            if wanted in f"{row['id']}\n{row['session_id']}\n{row['title']}".casefold()
+        ]
+        kept = within(matching[:limit], (row["title"] for row in matching[:limit]))
+        return Listed(
+            sessions=kept,
+            shown=len(kept),
+            matched=len(matching),
+            is_truncated=len(kept) < len(matching),
+        )
+
+    async def status(self, context: Context) -> Status:
+        """Say what is recorded, how far it can be found, and what is wrong, if anything."""
+        asker = await self.access.asker(context)
+        found = await asker.library.status()
+        if not asker.principal.is_owner:
+            # Ids and errors of other collections may hold words.
+            seqs = [row["seq"] for row in found["quarantined"]]
+            own = await asker.library.store.events(seqs, collection_id=asker.collection_id)
+            mine = {event.seq for event in own}
+            found["quarantined"] = [row for row in found["quarantined"] if row["seq"] in mine]
+        return Status(collection=asker.collection, library=found)
+
+    async def domains(self, context: Context) -> Domains:
+        """List the projects, types and tags of what was remembered and shelved, to search with."""
+        asker = await self.access.asker(context)
+        records, count = await asker.library.store.kinds.records(
+            asker.collection_id, EVERYTHING, owner_no=EVERY_OWNER, limit=COUNT_MAX, offset=0
+        )
+        projects = Counter(one.facts.project for one in records if one.facts.project)
+        types = Counter(one.facts.type for one in records)
+        tags = Counter(tag for one in records for tag in one.facts.tags)
+        is_cut = any(len(found) > LIMIT_MAX for found in (projects, types, tags))
+        return Domains(
+            projects=dict(projects.most_common(LIMIT_MAX)),
+            types=dict(types.most_common(LIMIT_MAX)),
+            tags=dict(tags.most_common(LIMIT_MAX)),
+            records=count,
+            is_truncated=is_cut or count > len(records),
+        )
