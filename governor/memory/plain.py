@@ -71,6 +71,9 @@ class Plain:
     def interrupted(self, call_id: str) -> Message:
         raise AssertionError("plain messages make no calls")
 
+    def with_text_behind(self, message: Message, text: str) -> Message:
+        return _with_words(message, f"{message.text}{SEPARATOR}{text}" if message.text else text)
+
 
 def _with_words(message: Message, words: str) -> Message:
     """Return a message with other words; it says and is what it was, and costs what it has now."""

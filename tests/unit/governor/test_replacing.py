@@ -20,8 +20,9 @@ from governor.counting import Counters
 from governor.desk.refreshing import refresh_desk
 from governor.desk.rendering import DESK_TAG, without_blocks
 from governor.turn import PreparedTurn, SwapReport
-from library.library import Library, LibraryOptions
+from library.library import Library
 from library.records import TurnState
+from library.runtime.options import LibraryOptions
 
 MODEL = "gpt-4o"
 WIDE = Policy(budget_tokens=100_000)
