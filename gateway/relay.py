@@ -331,6 +331,7 @@ class _Run:
             usage=read.usage,
             finish_reason=read.finish_reason,
             error=error,
+            has_hidden_prompt=read.has_hidden_prompt,
             names=read.names,
         )
 

@@ -153,7 +153,8 @@ class Governor:
     async def _learn(self, turn: PreparedTurn, outcome: Outcome) -> None:
         """Let the upstream's count of the prompt correct ours; it is kept for the next start."""
         told = _tokens(outcome.usage, "prompt_tokens")
-        if told is None or outcome.state is not TurnState.DONE or turn.report.is_observe:
+        is_ours = outcome.state is TurnState.DONE and not outcome.has_hidden_prompt
+        if told is None or not is_ours or turn.report.is_observe:
             return
         if not isinstance(turn.counter, MessageCounter):
             return

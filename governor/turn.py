@@ -251,5 +251,7 @@ class Outcome:
     usage: dict[str, Any] | None = None
     finish_reason: str | None = None
     error: str | None = None
+    has_hidden_prompt: bool = False
+    """The upstream read more than the prompt: its count of it teaches nothing about ours."""
     names: tuple[str, ...] = ()
     """What the client's protocol calls the reply: from now on it is found by these."""

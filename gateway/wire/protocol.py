@@ -94,6 +94,9 @@ class ReadReply:
     """Of the first choice, in the protocol's own word."""
     error: str | None
     """The upstream's own, where it answered with one in place of a reply."""
+    has_hidden_prompt: bool = False
+    """The upstream read more than it was sent (searches of its own), so that its count of the
+    prompt says nothing about ours."""
     names: tuple[str, ...] = ()
     """Ids by which a client may refer to the reply, and to its items; the reply's own first."""
 

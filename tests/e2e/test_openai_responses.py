@@ -307,6 +307,23 @@ def test_the_end_comes_after_the_answer_is_stored(
             assert sdk.responses.retrieve(name).output_text == f"said {topic}"
 
 
+def test_what_a_providers_search_read_does_not_make_our_counts_dearer(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES B6: its count is told as it is, and teaches nothing about what was sent."""
+    model = "gpt-4o-with-search"
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {
+        "type": "search", "query": "x"}}  # fmt: skip
+    counted = {"input_tokens": 3_000, "output_tokens": 7, "total_tokens": 3_007}
+    said = responded(search, spoken("found"), name=f"resp_{topic}", usage=counted)
+    upstream.script(said, path=RESPONSES_PATH)
+    question = f"{topic} {filler(topic, words=700)}"
+    asked = sdk.responses.with_raw_response.create(model=model, input=question)
+    again = sdk.responses.with_raw_response.create(model=model, input=question)
+    assert asked.headers["x-library-prompt-tokens"] == again.headers["x-library-prompt-tokens"]
+    assert asked.parse().usage.input_tokens == 3_000  # type: ignore[union-attr]
+
+
 # -- below /v1/responses -------------------------------------------------------------------------
 def test_an_answer_is_had_again_and_its_name_deleted(
     sdk: openai.OpenAI, upstream: StubUpstream, topic: str

@@ -22,7 +22,7 @@ from gateway.wire.lenient import (
     text_or_none,
 )
 from gateway.wire.protocol import ReadReply
-from gateway.wire.responses.items import call_id_of, side_of
+from gateway.wire.responses.items import call_id_of, is_call, side_of
 from gateway.wire.responses.message import ITEMS
 from gateway.wire.sse import SseEvent
 
@@ -78,6 +78,7 @@ def read_response(response: Mapping[str, Any]) -> ReadReply:
         usage=usage_of(response.get("usage")),
         finish_reason=_finish_reason(response),
         error=told,
+        has_hidden_prompt=not all(map(_is_told, items)),
         names=_names(response, items),
     )
 
@@ -94,6 +95,11 @@ def _side_of(item: dict[str, Any]) -> str | None:
     if not (kind or role) or not isinstance(kind, str | None) or not isinstance(role, str | None):
         return None
     return side_of(kind, role, call_id_of(item) or None)
+
+
+def _is_told(item: Mapping[str, Any]) -> bool:
+    """Tell whether an item is the model's own; the provider's tools let it read more meanwhile."""
+    return item.get("type", "message") in {"message", "reasoning"} or is_call(item)
 
 
 def _names(response: Mapping[str, Any], items: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -222,6 +228,7 @@ class EventReader:
             usage=end.usage,
             finish_reason=end.finish_reason,
             error=self.error,
+            has_hidden_prompt=end.has_hidden_prompt,
             names=end.names or ((self._name,) if self._name else ()),
         )
 

@@ -105,6 +105,13 @@ def test_an_answer_whose_last_event_is_bare_is_put_together_from_its_items() -> 
     assert (read.is_complete, read.names[0]) == (True, "resp_1")
 
 
+def test_what_a_providers_own_tools_let_the_model_read_is_known() -> None:
+    """The count of such a prompt would make ours too dear for ever."""
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    assert read_body(orjson.dumps(response(search, says("hi")))).has_hidden_prompt
+    assert not read_body(orjson.dumps(response(SEALED, says("hi"), CALL))).has_hidden_prompt
+
+
 def test_what_the_assistant_cannot_have_said_is_no_answer() -> None:
     """CASES D5: it would be stored as the assistant's words."""
     user = {"type": "message", "role": "user", "content": "x"}
