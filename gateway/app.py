@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from starlette.applications import Starlette
 from starlette.routing import Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.addressing.address import PREFIX as TO_PREFIX
 from gateway.addressing.door import ToDoor
@@ -32,7 +32,6 @@ from gateway.routes.responses import BASE as RESPONSES_BELOW
 from gateway.routes.responses import ResponsesBelow
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
-from gateway.wire.responses.wire import RESPONSES
 from gateway.wire.wires import WIRES
 from governor.counting import Counters
 
@@ -92,8 +91,13 @@ class _Dispatch:
 
     def __init__(self, gateway: Gateway, mcp: Endpoint, router: Router) -> None:
         self._mcp = mcp
-        self._governed = {PREFIX + wire.path: Governed(gateway, wire) for wire in WIRES}
-        self._responses = ResponsesBelow(gateway, self._governed[PREFIX + RESPONSES.path])
+        self._governed: dict[str, ASGIApp] = {}
+        for wire in WIRES:
+            governed = Governed(gateway, wire)
+            self._governed[PREFIX + wire.path] = governed
+            if wire.count_path:
+                self._governed[PREFIX + wire.count_path] = governed.count
+        self._responses = ResponsesBelow(gateway)
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
         self._router = router

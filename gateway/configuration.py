@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from gateway.addressing.loopback import is_loopback
 from gateway.mcp.names import UnknownTools, chosen
 from gateway.settings import (
     AUTO,
@@ -23,7 +24,6 @@ from gateway.settings import (
     OFFLINE,
     Settings,
     desk_share,
-    is_loopback,
     protected_share,
 )
 from library.cache.redis import is_redis_url

@@ -15,11 +15,11 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateway.addressing.loopback import is_loopback
 from gateway.auth import Principal
 from gateway.body import ClientGone
 from gateway.errors import ANSWERED, Answer, answer, crash_answer
 from gateway.refusals import HostForbidden, Overloaded, UnknownPath, UpgradeUnsupported
-from gateway.settings import is_loopback
 from gateway.telemetry import Telemetry
 from gateway.wire.protocol import Wire
 from gateway.wire.wires import wire_of

@@ -10,6 +10,7 @@
   x UnknownItem          an item that a request refers to is not in the store
   x UnknownPath          no such route, or not with this method
   x UpgradeUnsupported   a WebSocket is asked for
+  x ProtocolUnspoken     the upstream has no such API
   x BodyTooLarge         the body, as sent or decoded, is over the limit
   x BodyTooSlow          the rest of the body does not come
   x BodyUnreadable       the body cannot be decoded
@@ -94,6 +95,18 @@ class UnknownPath(RequestRefused):
     def __init__(self, method: str, path: str) -> None:
         super().__init__(f"there is no {method} {path}")
         self.path = path
+
+
+class ProtocolUnspoken(RequestRefused):
+    """Upstream `upstream` does not serve the client's protocol."""
+
+    def __init__(self, upstream: str, protocol: str, spoken: tuple[str, ...]) -> None:
+        super().__init__(
+            f"the upstream {upstream!r} does not speak {protocol!r} (it speaks "
+            f"{', '.join(spoken)}); name another upstream for this model, or, if it does, say so "
+            "in its setting `speaks`"
+        )
+        self.upstream = upstream
 
 
 class UpgradeUnsupported(RequestRefused):

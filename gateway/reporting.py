@@ -12,10 +12,9 @@ _IDS_CHARS_MAX = 2_000
 
 def library_headers(report: SwapReport) -> list[tuple[bytes, bytes]]:
     """Return the x-library-* headers of one turn."""
-    sent_tokens = report.client_tokens if report.is_observe else report.prompt_tokens
     headers = [
         (b"x-library-turn", report.turn_id.encode()),
-        (b"x-library-prompt-tokens", b"%d" % sent_tokens),
+        (b"x-library-prompt-tokens", b"%d" % sent_tokens(report)),
         (b"x-library-budget-tokens", b"%d" % report.budget_tokens),
         (b"x-library-swapped-in", b"%d" % len(report.swapped_in)),
         (b"x-library-swapped-out", b"%d" % len(report.swapped_out)),
@@ -34,6 +33,11 @@ def library_headers(report: SwapReport) -> list[tuple[bytes, bytes]]:
     if report.pins_left_out:
         headers.append((b"x-library-pins-left-out", _listed(report.pins_left_out)))
     return headers
+
+
+def sent_tokens(report: SwapReport) -> int:
+    """Return what of a request goes out."""
+    return report.client_tokens if report.is_observe else report.prompt_tokens
 
 
 def _observed(report: SwapReport) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from msgspec import structs
 
@@ -12,6 +13,8 @@ from gateway.upstream.protocol import Upstream
 
 _UNNAMED = UpstreamSettings(url="")
 """What holds for an upstream without a name of its own."""
+CHAT, MESSAGES = "chat", "messages"
+API_KEY, ANTHROPIC = "x-api-key", "api.anthropic.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +84,36 @@ class Routing:
         return named or self.upstreams[principal.upstream or self._settings.upstream]
 
     def credentials(
-        self, upstream: Upstream, principal: Principal, *, has_own: bool
+        self, upstream: Upstream, principal: Principal, *, has_own: bool, wire: str = ""
     ) -> Credentials:
-        """Return which key `upstream` gets; `has_own`: the request brings one.
+        """Return which key `upstream` gets; `has_own`: the request brings one; `wire`: the
+        protocol's name, if it is one that is governed.
 
         A gateway key never leaves. The client's own key goes to the default upstream, and to one
         that has no key of its own: it was not meant for the others.
         """
         row = self._settings.upstreams.get(upstream.name)
         key = self._environ.get(row.api_key_env, "") if row and row.api_key_env else ""
-        added = {"authorization": f"Bearer {key}"} if key else {}
+        added = self._keyed(upstream, key, wire) if key else {}
         if principal.is_keyed:
             return Credentials(AUTHORIZATION, added)
         is_clients = not key or upstream is self.upstreams[self._settings.upstream]
         if has_own and is_clients:
             return Credentials(frozenset(), {})
         return Credentials(AUTHORIZATION, added)
+
+    def _keyed(self, upstream: Upstream, key: str, wire: str) -> dict[str, str]:
+        """Return the headers that bring a key where the API looks for it.
+
+        Anthropic's has `x-api-key`; other servers of that API read it, or what OpenAI's clients
+        send, and get both.
+        """
+        row = self._settings.upstreams.get(upstream.name)
+        is_anthropic = row is not None and urlsplit(row.url).hostname == ANTHROPIC
+        bearer = {"authorization": f"Bearer {key}"}
+        if upstream.speaks == frozenset({MESSAGES}) or (is_anthropic and wire != CHAT):
+            return {API_KEY: key}
+        return {API_KEY: key, **bearer} if wire == MESSAGES else bearer
 
 
 def places(settings: Settings) -> list[str]:

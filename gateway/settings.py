@@ -11,11 +11,11 @@ the key is looked up where it is sent, so that nothing here can print it.
 """
 
 import fnmatch
-import ipaddress
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from gateway.addressing.loopback import is_loopback
 from gateway.served import (
     ModelSettings,
     Placement,
@@ -364,12 +364,3 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def is_loopback(self) -> bool:
         """Whether only this machine can reach `host`."""
         return is_loopback(self.host)
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -82,17 +82,10 @@ class Governor:
             UnknownRecord: what the request follows is gone.
 
         """
-        if all(map(is_blank_system, request.messages)):
-            raise MalformedTranscript(0, "there is no message")
-        watch = Stopwatch(self._clock.monotonic_s)
-        report = new_report(request, started_at=self._clock.now())
-        report.steps_ms = watch.laps_ms
+        report, watch = self._begun(request)
         recorded = await self._recorder.record(request, report)
         watch.lap("record")
-        own_tokens = recorded.budget_tokens if recorded is not None else None
-        policy = settled(request.policy, thread_tokens=own_tokens)
-        if policy is not request.policy:
-            request = replace(request, policy=policy)
+        request = _settled(request, recorded)
         undecided = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
         try:
             return await self._decide(request, recorded, report, watch)
@@ -108,6 +101,36 @@ class Governor:
             with suppress(LibraryError):
                 await self.commit(undecided, Outcome(TurnState.FAILED, error=repr(error)))
             raise
+
+    async def foresee(self, request: TurnRequest) -> SwapReport:
+        """Return the report of what `prepare` would send, and store nothing of the request.
+
+        Raises as `prepare`.
+        """
+        report, watch = self._begun(request)
+        recorded = await self._recorder.foresee(request, report)
+        watch.lap("record")
+        request = _settled(request, recorded)
+        try:
+            await self._decide(request, recorded, report, watch)
+        except BudgetTooSmall:
+            if not request.policy.is_observe:
+                raise
+        return report
+
+    def _begun(self, request: TurnRequest) -> tuple[SwapReport, Stopwatch]:
+        """Return what is written down about a request while it is decided.
+
+        Raises:
+            MalformedTranscript: there is no message in it.
+
+        """
+        if all(map(is_blank_system, request.messages)):
+            raise MalformedTranscript(0, "there is no message")
+        watch = Stopwatch(self._clock.monotonic_s)
+        report = new_report(request, started_at=self._clock.now())
+        report.steps_ms = watch.laps_ms
+        return report, watch
 
     async def commit(self, turn: PreparedTurn, outcome: Outcome) -> SwapReport:
         """Store how the exchange ended; idempotent. Returns the finished report.
@@ -307,6 +330,13 @@ class Governor:
         timeout_s = policy.freshness_timeout_s
         if not await self._library.wait_indexed(recorded.thread_no, timeout_s=timeout_s):
             report.degraded.append("index-behind")
+
+
+def _settled(request: TurnRequest, recorded: RecordedTurn | None) -> TurnRequest:
+    """Return the request with the budget that its thread has, if it has one."""
+    own_tokens = recorded.budget_tokens if recorded is not None else None
+    policy = settled(request.policy, thread_tokens=own_tokens)
+    return request if policy is request.policy else replace(request, policy=policy)
 
 
 def _is_as_it_came(

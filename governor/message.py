@@ -35,6 +35,8 @@ class Opaque:
     kind: str
     size_bytes: int
     """Of the decoded payload, or of the part's JSON where it has none."""
+    page_count: int = 0
+    """Of a document that models read page by page; 0: it is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Into the store and back: a request's messages, a reply, and the past of a client that sends
 only its newest message."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import dropwhile
@@ -38,29 +38,22 @@ class Recorder:
     async def record(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
         """Store the request's messages; None when they are not to be stored, or that fails and
         durability is relaxed."""
+        return await self._placed(request, report, self._library.record_turn)
+
+    async def foresee(self, request: TurnRequest, report: SwapReport) -> RecordedTurn | None:
+        """Return what `record` would, and store nothing."""
+        return await self._placed(request, report, self._library.store.foresee_turn)
+
+    async def _placed(
+        self,
+        request: TurnRequest,
+        report: SwapReport,
+        place: Callable[[IncomingTurn], Awaitable[RecordedTurn]],
+    ) -> RecordedTurn | None:
         if not request.is_recorded:
             return None
-        spoken = [message for message in request.messages if message.digest]
-        incoming = [_incoming(message) for message in spoken]
-        if spoken and request.event_id is not None:
-            incoming[-1] = _incoming(spoken[-1], event_id=request.event_id)
         try:
-            recorded = await self._library.record_turn(
-                IncomingTurn(
-                    turn_id=request.turn_id,
-                    collection=request.collection,
-                    session_id=request.session_id,
-                    messages=incoming,
-                    system_texts=tuple(
-                        message.text for message in request.messages if message.role == "system"
-                    ),
-                    model=request.model,
-                    upstream=request.upstream,
-                    received_at=self._now(),
-                    follows=request.follows,
-                    instruction_count=request.instruction_count,
-                )
-            )
+            recorded = await place(self._turn(request))
         except (StoreUnavailable, StoreCorrupt):
             if request.policy.is_strict_durability or request.follows is not None:
                 raise  # Without the past that it names it would be another request.
@@ -72,6 +65,26 @@ class Recorder:
         report.has_forked = recorded.has_forked
         report.events_new = recorded.new_count
         return recorded
+
+    def _turn(self, request: TurnRequest) -> IncomingTurn:
+        spoken = [message for message in request.messages if message.digest]
+        incoming = [_incoming(message) for message in spoken]
+        if spoken and request.event_id is not None:
+            incoming[-1] = _incoming(spoken[-1], event_id=request.event_id)
+        return IncomingTurn(
+            turn_id=request.turn_id,
+            collection=request.collection,
+            session_id=request.session_id,
+            messages=incoming,
+            system_texts=tuple(
+                message.text for message in request.messages if message.role == "system"
+            ),
+            model=request.model,
+            upstream=request.upstream,
+            received_at=self._now(),
+            follows=request.follows,
+            instruction_count=request.instruction_count,
+        )
 
     async def history(self, request: TurnRequest, recorded: RecordedTurn) -> list[Event]:
         """Return the stored past of a client that sends only its newest message; it begins with

@@ -11,9 +11,11 @@ from starlette.types import Receive, Scope, Send
 from gateway.auth import AUTHORIZATION, Principal
 from gateway.body import decoded, read_body
 from gateway.core import Gateway
+from gateway.errors import json_answer
 from gateway.identity import SESSION_CHARS_MAX, session_of
-from gateway.middleware import visit_of
+from gateway.middleware import send_answer, visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.reporting import library_headers, sent_tokens
 from gateway.routes.continuing import BY_REPLY, Continued, continued
 from gateway.routing import Routing, Target
 from gateway.settings import Settings
@@ -51,6 +53,15 @@ class Governed:
         turn = await self.turn(scope, receive)
         _, _, relay = self._gateway.opened()
         await relay.run(turn, receive, send)
+
+    async def count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer how many tokens the upstream would be sent for a request, by our own count
+        (CASES B7). Nothing of it is recorded: clients count parts and drafts."""
+        turn = await self.turn(scope, receive)
+        _, _, relay = self._gateway.opened()
+        report = await relay.governor.foresee(turn.request)
+        body = self._wire.count_body(sent_tokens(report))
+        await send_answer(send, json_answer(200, body, headers=library_headers(report)))
 
     async def turn(self, scope: Scope, receive: Receive) -> Turn:
         """Return the turn that a request asks for."""
@@ -149,11 +160,20 @@ class _Outgoing:
         return UpstreamRequest(
             method="POST",
             path=with_query(self._wire.path, self._scope),
-            headers=upstream_headers(
-                self._scope, self._routing, self._target.upstream, self._principal, is_decoded=True
-            ),
+            headers=self._headers(),
             body=self._outgoing_body(prepared),
         )
+
+    def _headers(self) -> dict[str, str]:
+        headers = upstream_headers(
+            self._scope,
+            self._routing,
+            self._target.upstream,
+            self._principal,
+            is_decoded=True,
+            wire=self._wire.name,
+        )
+        return {**self._wire.headers, **headers}
 
     def _outgoing_body(self, prepared: PreparedTurn) -> bytes:
         """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
@@ -169,11 +189,17 @@ class _Outgoing:
 
 
 def upstream_headers(
-    scope: Scope, routing: Routing, upstream: Upstream, principal: Principal, *, is_decoded: bool
+    scope: Scope,
+    routing: Routing,
+    upstream: Upstream,
+    principal: Principal,
+    *,
+    is_decoded: bool,
+    wire: str = "",
 ) -> dict[str, str]:
     """Return the headers that go upstream, with the key that belongs there."""
     has_own = any(name in _CREDENTIALS for name, _ in scope["headers"])
-    credentials = routing.credentials(upstream, principal, has_own=has_own)
+    credentials = routing.credentials(upstream, principal, has_own=has_own, wire=wire)
     dropped = credentials.dropped | _OF_ENCODING if is_decoded else credentials.dropped
     return request_headers(scope["headers"], drop=dropped) | dict(credentials.added)
 

@@ -6,14 +6,11 @@ and would answer for all of them.
 * `GET`, `DELETE /{id}`: a reply, or the end of its name. What was said stays in its thread, and is
   deleted with it (`DELETE /library/threads/{id}`).
 * `GET /{id}/input_items`: what the reply answered.
-* `POST /input_tokens`: what the request would send after it is governed; what may be recalled is
-  counted as if the desk were full.
 * `POST /compact`: the items that the governor would keep of a transcript. The rest is recorded, and
   comes back by recall; so there is no summary, and no model is asked for one.
 """
 
 import secrets
-from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -38,7 +35,7 @@ from library.errors import UnknownRecord
 from library.records import TurnState
 
 BASE = f"{PREFIX}{RESPONSES.path}/"
-COMPACT, INPUT_TOKENS = "compact", "input_tokens"
+COMPACT = "compact"
 INPUT_ITEMS, CANCEL = "input_items", "cancel"
 PAGE_DEFAULT, PAGE_MAX = 20, 100
 """Items of a page, as OpenAI has it."""
@@ -49,9 +46,9 @@ EVENTS_MAX = 1_000
 class ResponsesBelow:
     """The ASGI app of all these paths."""
 
-    def __init__(self, gateway: Gateway, governed: Governed) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._governed = governed
+        self._governed = Governed(gateway, RESPONSES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         names = scope["path"].removeprefix(BASE).split("/")
@@ -61,8 +58,6 @@ class ResponsesBelow:
     async def _response(self, scope: Scope, receive: Receive, names: list[str]) -> Response:
         request = Request(scope, receive)
         match scope["method"], names:
-            case "POST", [name] if name == INPUT_TOKENS:
-                return await self._input_tokens(await self._governed.turn(scope, receive))
             case "POST", [name] if name == COMPACT:
                 return await self._compacted(await self._governed.turn(scope, receive))
             case "GET", [name] if name:
@@ -120,22 +115,6 @@ class ResponsesBelow:
             after=text(request, "after"),
         )
         return json_response(page)
-
-    async def _input_tokens(self, turn: Turn) -> Response:
-        """Prepare the turn, and tell what it would send. It is recorded only where it goes on from
-        what is: the past is read from where its messages stand."""
-        _, _, relay = self._gateway.opened()
-        is_recorded = turn.request.follows is not None
-        prepared = await relay.governor.prepare(replace(turn.request, is_recorded=is_recorded))
-        await relay.governor.commit(
-            replace(prepared, prompt_state=None), Outcome(TurnState.ABANDONED)
-        )
-        report = prepared.report
-        tokens = report.prompt_tokens
-        if report.is_paged:
-            desk = turn.request.policy.desk_tokens - report.parts.get("desk", 0)
-            tokens = min(report.budget_tokens, tokens + max(0, desk))
-        return json_response({"object": "response.input_tokens", "input_tokens": tokens})
 
     async def _compacted(self, turn: Turn) -> Response:
         _, _, relay = self._gateway.opened()

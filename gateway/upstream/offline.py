@@ -1,8 +1,9 @@
 """The upstream that needs no account, no download and no network: it quotes what it is sent.
 
-What it says is decided in offline_answer.py; here it gets the shape of OpenAI's API, so
-that everything between a client and a model can be seen and tested without one. Equal requests
-get equal bytes: ids come from the request, and time stands still.
+What it says is decided in offline_answer.py; here it gets the shape of OpenAI's API (in
+offline_messages.py of Anthropic's), so that everything between a client and a model can be seen and
+tested without one. Equal requests get equal bytes: ids come from the request, and time stands
+still.
 
 `offline_app` serves it over HTTP, with a window that refuses what is longer, as a small model's
 server does.
@@ -22,11 +23,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.upstream.offline_answer import Call, OfflineAnswer, answer_to
+from gateway.upstream.offline_messages import OfflineMessage, conversation
 from gateway.upstream.protocol import UpstreamRequest
 from gateway.upstream.speaking import Speaking
-from gateway.wire.chat.message import message_of
-from gateway.wire.chat.request import decode, has_usage_chunk
-from gateway.wire.protocol import ClientRequest, MalformedRequest
+from gateway.wire.chat.request import has_usage_chunk
+from gateway.wire.chat.wire import CHAT
+from gateway.wire.messages.wire import MESSAGES
+from gateway.wire.protocol import ClientRequest, MalformedRequest, Refusal, Wire
 from gateway.wire.wires import wire_of
 from governor.counting import Counters
 from governor.errors import MalformedTranscript
@@ -47,15 +50,9 @@ _PIECES = re.compile(r"\s*\S+|\s+")
 class _Refused(Exception):
     """The request gets an error for an answer."""
 
-    def __init__(self, status: HTTPStatus, message: str, *, code: str, param: str | None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error = {
-            "message": message,
-            "type": "invalid_request_error",
-            "param": param,
-            "code": code,
-        }
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
 
 
 @dataclass(slots=True)
@@ -81,16 +78,17 @@ class OfflineUpstream:
         self, name: str = MODEL, *, counters: Counters, window_tokens: int | None = None
     ) -> None:
         self.name = name
-        self.speaks: frozenset[str] | None = frozenset({"chat"})
+        self.speaks: frozenset[str] | None = frozenset({CHAT.name, MESSAGES.name})
         self._counter = counters.counter_for(MODEL)
         self._window_tokens = window_tokens
 
     async def open(self, request: UpstreamRequest) -> OfflineReply:
         """Return the answer; nothing can fail on the way."""
+        path = request.path.partition("?")[0].rstrip("/")
         try:
-            return self._answer(request)
+            return self._answer(request, path)
         except _Refused as refused:
-            return _json_reply(refused.status, {"error": refused.error})
+            return _json_reply(refused.refusal.status, wire_of(path).error_body(refused.refusal))
 
     async def count_tokens(self, text: str) -> int | None:
         return self._counter.count(text)
@@ -101,28 +99,29 @@ class OfflineUpstream:
     async def close(self) -> None:
         return None
 
-    def _answer(self, request: UpstreamRequest) -> OfflineReply:
-        path = request.path.partition("?")[0].rstrip("/")
-        if path == "/chat/completions" and request.method == "POST":
+    def _answer(self, request: UpstreamRequest, path: str) -> OfflineReply:
+        if path == CHAT.path and request.method == "POST":
             return self._completion(request.body)
+        if path == MESSAGES.path and request.method == "POST":
+            return self._message(request.body)
+        if path == MESSAGES.count_path and request.method == "POST":
+            tokens = self._prompt_tokens(_read(MESSAGES, request.body))
+            return _json_reply(HTTPStatus.OK, MESSAGES.count_body(tokens))
         if path == "/models" and request.method == "GET":
             return _json_reply(HTTPStatus.OK, {"object": "list", "data": [_MODEL_CARD]})
         if path == f"/models/{MODEL}" and request.method == "GET":
             return _json_reply(HTTPStatus.OK, _MODEL_CARD)
         raise _Refused(
-            HTTPStatus.NOT_FOUND,
-            f"Invalid URL ({request.method} /v1{path}): the offline upstream has chat only",
-            code="not_found",
-            param=None,
+            Refusal(
+                HTTPStatus.NOT_FOUND,
+                f"Invalid URL ({request.method} /v1{path}): the offline upstream has chat only",
+                type="invalid_request_error",
+                code="not_found",
+            )
         )
 
     def _completion(self, body: bytes) -> OfflineReply:
-        try:
-            request = decode(body)
-        except MalformedRequest as error:
-            raise _invalid(str(error), error.param) from error
-        except MalformedTranscript as error:
-            raise _invalid(str(error), "messages") from error
+        request = _read(CHAT, body)
         prompt_tokens = self._prompt_tokens(request)
         self._check_window(prompt_tokens, request.reply_tokens)
         completion = _Completion(
@@ -142,10 +141,24 @@ class OfflineUpstream:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         return OfflineReply(HTTPStatus.OK, headers, [*events, b"data: [DONE]\n\n"])
 
+    def _message(self, body: bytes) -> OfflineReply:
+        request = _read(MESSAGES, body)
+        prompt_tokens = self._prompt_tokens(request)
+        self._check_window(prompt_tokens, request.reply_tokens)
+        message = OfflineMessage(
+            model=request.model,
+            body_digest=blake2b(body, digest_size=12).hexdigest(),
+            prompt_tokens=prompt_tokens,
+            **self._said(answer_to(conversation(request)), request.reply_tokens),
+        )
+        if not request.is_stream:
+            return _json_reply(HTTPStatus.OK, message.whole())
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        return OfflineReply(HTTPStatus.OK, headers, list(message.events()))
+
     def _prompt_tokens(self, request: ClientRequest) -> int:
-        """Count what was really sent: `decode` takes the gateway's own blocks out."""
         counter = self._counter
-        tokens = sum(counter.message(message_of(raw)) for raw in request.fields["messages"])
+        tokens = sum(map(counter.message, request.messages))
         return counter.prompt_overhead_tokens + counter.schemas(request.schemas) + tokens
 
     def _check_window(self, prompt_tokens: int, reply_tokens: int | None) -> None:
@@ -161,11 +174,16 @@ class OfflineUpstream:
                 f"{reply} in the completion)"
             )
         raise _Refused(
-            HTTPStatus.BAD_REQUEST,
-            f"This model's maximum context length is {window} tokens. However, {had}. Please "
-            "reduce the length of the messages.",
-            code="context_length_exceeded",
-            param="messages",
+            Refusal(
+                HTTPStatus.BAD_REQUEST,
+                f"This model's maximum context length is {window} tokens. However, {had}. Please "
+                "reduce the length of the messages.",
+                type="invalid_request_error",
+                code="context_length_exceeded",
+                param="messages",
+                needed_tokens=prompt_tokens + reply,
+                budget_tokens=window,
+            )
         )
 
     def _said(self, answer: OfflineAnswer, reply_tokens: int | None) -> dict[str, Any]:
@@ -275,11 +293,28 @@ def _chunk_choice(index: int, delta: dict[str, Any], finish: str | None) -> dict
     return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
+def _read(wire: Wire, body: bytes) -> ClientRequest:
+    """Return the request in a body.
+
+    Raises:
+        _Refused: it is none.
+
+    """
+    try:
+        return wire.decode(body, None)
+    except MalformedRequest as error:
+        raise _invalid(str(error), error.param) from error
+    except MalformedTranscript as error:
+        raise _invalid(str(error), wire.items) from error
+
+
 def _invalid(message: str, param: str | None) -> _Refused:
-    return _Refused(HTTPStatus.BAD_REQUEST, message, code="invalid_request", param=param)
+    kind = "invalid_request_error"
+    status = HTTPStatus.BAD_REQUEST
+    return _Refused(Refusal(status, message, type=kind, code="invalid_request", param=param))
 
 
-def _json_reply(status: HTTPStatus, value: Any) -> OfflineReply:
+def _json_reply(status: int, value: Any) -> OfflineReply:
     return OfflineReply(status, [(b"content-type", b"application/json")], [orjson.dumps(value)])
 
 

@@ -4,6 +4,7 @@ that translates.
 What an upstream speaks is said by the settings, known by its address, or found out (crossed.py).
 """
 
+from gateway.refusals import ProtocolUnspoken
 from gateway.upstream.crossed import CrossedUpstream
 from gateway.upstream.protocol import Upstream
 from gateway.wire.crossing.crossings import crossing_for
@@ -22,11 +23,18 @@ class Speaking:
         """(protocol, name of the upstream)"""
 
     def upstream_for(self, client: str, upstream: Upstream) -> Upstream:
-        """Return what serves clients of a protocol."""
+        """Return what serves clients of a protocol.
+
+        Raises:
+            ProtocolUnspoken: the upstream is known not to speak it, and nobody translates.
+
+        """
         if upstream.speaks is not None and client in upstream.speaks:
             return upstream
         crossing = crossing_for(client, upstream.speaks)
         if crossing is None:
+            if upstream.speaks is not None:
+                raise ProtocolUnspoken(upstream.name, client, tuple(sorted(upstream.speaks)))
             return upstream
         key = (client, upstream.name)
         return CrossedUpstream(

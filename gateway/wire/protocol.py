@@ -155,6 +155,10 @@ class Wire:
     items: str
     """The field that holds the transcript, as an error names it: `messages`."""
     dialect: Dialect
+    count_path: str
+    """Where a client asks how many tokens a request has, below /v1; "" where it cannot."""
+    count_body: Callable[[int], Mapping[str, Any]]
+    """Returns the answer to that."""
 
     decode: Callable[[bytes, Seen | None], ClientRequest]
     """Reads a request's body; `seen` knows messages of earlier requests. Raises MalformedRequest,
@@ -162,6 +166,9 @@ class Wire:
     encode: Callable[[ClientRequest, Sequence[PlannedMessage] | None, str | None], bytes]
     """Returns the body with the planned messages in place of the client's, if there is a plan, and
     with another model's name, if one is given; all else as the client wrote it."""
+
+    headers: Mapping[str, str]
+    """What an upstream must be told in headers where the client does not tell it."""
 
     reader: Callable[[int], ReplyReader]
     """Makes the reader of one stream; the argument is `limit_bytes`."""

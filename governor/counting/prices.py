@@ -89,6 +89,24 @@ HARMONY = Template(
 """gpt-oss: its template always writes a system message, 75 tokens with today's date and channels.
 Source: openai/harmony, docs/format.md, counted with o200k."""
 
+CLAUDE = Template(
+    name="claude",
+    prompt_tokens=64,
+    message_tokens=8,
+    result_tokens=32,
+    name_tokens=4,
+    call_tokens=48,
+    schemas_tokens=640,
+    schema_tokens=32,
+    is_pasted=True,
+)
+"""Anthropic's own models. With tools comes a system text of theirs of up to 530 tokens (346 for
+Claude 4); the rest is not published and room. Source: Anthropic, "Tool use: pricing and tokens"."""
+
+PROVIDED_TOOL_TOKENS = 1_024
+"""A tool that the provider defines is named in the request and described by the provider: text
+editor 700, computer use 735, bash 245 tokens. Source: Anthropic's pages of these tools."""
+
 PART_TOKENS = 2
 """Each content part beyond the first: templates join them with a line break."""
 
@@ -145,9 +163,15 @@ def schemas_tokens(template: Template, count: Callable[[str], int], schemas: Seq
     tokens = template.schemas_tokens
     for schema in schemas:
         tokens += template.schema_tokens + max(map(count, schema_texts(template, schema)))
+        if '"input_schema"' not in schema and _PROVIDED.search(schema):
+            tokens += PROVIDED_TOOL_TOKENS
         if '"enum"' in schema:
             tokens += ENUM_ITEM_TOKENS * _enum_items(_parsed(schema))
     return tokens
+
+
+_PROVIDED = re.compile(r'"type":"[a-z_]+_20\d{6}"')
+"""The type of a tool of Anthropic's own has a date in it."""
 
 
 def _parsed(schema: str) -> Any:
@@ -169,6 +193,10 @@ def _enum_items(value: Any) -> int:
         elif isinstance(one, list):
             todo.extend(one)
     return found
+
+
+CLAUDE_BEFORE_4_7 = r"claude-(?:instant|v?[123]|(?:opus|sonnet|haiku)-(?:3|4(?!-[789])))"
+"""With Opus 4.7 came another tokenizer and larger images."""
 
 
 # -- images ------------------------------------------------------------------------------------
@@ -219,8 +247,20 @@ class _AnyModel:
         return max(4_160, min(16_384, grid))
 
 
+@dataclass(frozen=True, slots=True)
+class _Native:
+    """Squares of 28 pixels; an image that takes more than `most` of them is scaled down to that."""
+
+    most: int
+
+    def tokens(self, image: Image) -> int:
+        if not image.width or not image.height:
+            return self.most
+        return min(self.most, math.ceil(image.width / 28) * math.ceil(image.height / 28))
+
+
 _ANY_MODEL = _AnyModel()
-_IMAGE_PRICES: tuple[tuple[re.Pattern[str], _Tiles | _Patches], ...] = (
+_IMAGE_PRICES: tuple[tuple[re.Pattern[str], _Tiles | _Patches | _Native], ...] = (
     (re.compile(r"gpt-4o-mini"), _Tiles(2833, 5667)),
     (re.compile(r"(gpt-4\.1|gpt-5)-nano"), _Patches(2.46)),
     (re.compile(r"(gpt-4\.1|gpt-5)-mini"), _Patches(1.62)),
@@ -230,10 +270,13 @@ _IMAGE_PRICES: tuple[tuple[re.Pattern[str], _Tiles | _Patches], ...] = (
     (re.compile(r"(chat)?gpt-4"), _Tiles(85, 170)),
     (re.compile(r"o[13]"), _Tiles(75, 150)),
     (re.compile(r"computer-use"), _Tiles(65, 129)),
+    (re.compile(CLAUDE_BEFORE_4_7), _Native(1_640)),
+    (re.compile(r"claude"), _Native(4_784)),
 )
 """Source: OpenAI, "Images and vision", calculating costs (gpt-5 mini and nano are billed at less
 than that page says); gpt-5.2 and later at 1.2, up to 10,000 patches at `original`: measured by
-users, community.openai.com/t/1377015."""
+users, community.openai.com/t/1377015. Anthropic, "Vision": patches of 28 pixels, at most some
+1,600 of them, and 4,784 since Claude Opus 4.7."""
 
 
 def image_tokens(model: str, image: Image) -> int:
@@ -250,9 +293,14 @@ AUDIO_BYTES_A_TOKEN = 256
 BYTES_A_TOKEN = 2
 """A file's text, or an unknown part's JSON: prose has 4 bytes a token, code 3, numbers 2."""
 OPAQUE_TOKENS = 64
+PAGE_TOKENS = 5_000
+"""A page of a PDF, as text (1,500 to 3,000 tokens) and as an image of up to 1,600. Source:
+Anthropic, "PDF support"; pages of text and tables were measured at up to 2,481."""
 
 
 def opaque_tokens(opaque: Opaque) -> int:
     """Return an estimate, on the high side, for a part that is neither text nor image."""
+    if opaque.page_count:
+        return OPAQUE_TOKENS + opaque.page_count * PAGE_TOKENS
     size = AUDIO_BYTES_A_TOKEN if "audio" in opaque.kind else BYTES_A_TOKEN
     return OPAQUE_TOKENS + math.ceil(opaque.size_bytes / size)

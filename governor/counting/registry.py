@@ -12,7 +12,14 @@ from governor.counting.bound import load as load_bound
 from governor.counting.cache import CountCache
 from governor.counting.calibration import Calibration
 from governor.counting.counter import MessageCounter
-from governor.counting.prices import CHAT, HARMONY, OPENAI, Template
+from governor.counting.prices import (
+    CHAT,
+    CLAUDE,
+    CLAUDE_BEFORE_4_7,
+    HARMONY,
+    OPENAI,
+    Template,
+)
 from governor.counting.sources import (
     ENCODINGS,
     Asked,
@@ -38,6 +45,12 @@ _FAMILIES = (
     (re.compile(r"offline$"), O200K, OPENAI),  # gateway/upstream/offline.py counts its usage so.
 )
 """Whose tokenizer is public. Source: tiktoken 0.14, model.py."""
+_CLAUDE_BEFORE_4_7 = re.compile(CLAUDE_BEFORE_4_7)
+_RESELLERS = re.compile(r"^(?:[a-z]{2,6}\.)?anthropic\.")
+CLAUDE_FACTOR = 1.35
+"""Of the bound, for Claude since Opus 4.7, whose tokenizer makes up to so many times the tokens of
+the one before, which the bound was measured on. Source: Anthropic, "What's new in Claude Opus
+4.7"."""
 
 
 class UnknownTokenizer(Exception):
@@ -130,7 +143,10 @@ class Counters:
         """Return where counts come from, and the factor that a setting puts on them."""
         if not tokenizer:
             name = _family(bare)[0]
-            return (self._encodings[name] if name else self._bound), 1.0
+            if name:
+                return self._encodings[name], 1.0
+            is_new_claude = bare.startswith("claude") and not _CLAUDE_BEFORE_4_7.match(bare)
+            return self._bound, CLAUDE_FACTOR if is_new_claude else 1.0
         for name in (tokenizer, f"{tokenizer}_base"):
             if name in self._encodings:
                 return self._encodings[name], 1.0
@@ -196,7 +212,7 @@ class Counters:
 
 def _bare(model: str) -> str:
     """Return the name without its provider and the mark of a fine-tuned one."""
-    return model.lower().rsplit("/", 1)[-1].removeprefix("ft:")
+    return _RESELLERS.sub("", model.lower().rsplit("/", 1)[-1].removeprefix("ft:"))
 
 
 def _family(bare: str) -> tuple[str, Template]:
@@ -208,6 +224,8 @@ def _family(bare: str) -> tuple[str, Template]:
 
 
 def _template(bare: str, source: Source) -> Template:
+    if bare.startswith("claude"):
+        return CLAUDE
     encoding, template = _family(bare)
     # A local model may be served under one of OpenAI's names; its tokenizer then says so.
     return template if encoding == source.identity else CHAT

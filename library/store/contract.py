@@ -158,6 +158,10 @@ class Store(Protocol):
 
         """
 
+    async def foresee_turn(self, turn: IncomingTurn) -> RecordedTurn:
+        """Return what `record_turn` would, and store nothing: ids of events and threads that are
+        new in it are free again when this returns. Raises as `record_turn`."""
+
     async def set_thread_budget(
         self, thread_id: str, budget_tokens: int | None, *, collection_id: int | None
     ) -> None:

@@ -34,6 +34,7 @@ from library.store import outbox, threads
 from library.store.connection import snapshot
 from library.store.encoding import read_events
 from library.store.ending import Ending, finish_turn
+from library.store.foreseeing import foreseen
 from library.store.lanes import Readers, Work, Writer
 from library.store.moving.sqlite_moving import SqliteMoving
 from library.store.names import SqliteNames
@@ -150,6 +151,12 @@ class SqliteStore:
         """Find the turn's place, store what is new of it and its outbox rows, and commit."""
         return await self._write(
             lambda connection: record_turn(connection, turn, self._options), on_stored
+        )
+
+    async def foresee_turn(self, turn: IncomingTurn) -> RecordedTurn:
+        """Record the turn and undo it."""
+        return await foreseen(
+            self._write, lambda connection: record_turn(connection, turn, self._options)
         )
 
     async def finish_turn(

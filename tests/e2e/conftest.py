@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.answers import Json
 from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.protocols import CHAT, Protocol
 from tests.e2e.stub_upstream import Seen, StubUpstream
 from tests.e2e.talk import Client, Reply
 
@@ -59,8 +60,16 @@ def clients_are_closed() -> Iterator[None]:
 
 
 @pytest.fixture
-def client(gateway: GatewayProcess) -> Client:
-    return Client(gateway.url)
+def protocol(request: pytest.FixtureRequest) -> Protocol:
+    """What the clients of a test speak: chat completions, unless the test is `in_each_protocol`."""
+    chosen = getattr(request, "param", CHAT)
+    assert isinstance(chosen, Protocol)
+    return chosen
+
+
+@pytest.fixture
+def client(gateway: GatewayProcess, protocol: Protocol) -> Client:
+    return Client(gateway.url, protocol)
 
 
 @pytest.fixture

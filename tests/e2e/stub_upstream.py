@@ -1,4 +1,7 @@
-"""A scriptable OpenAI-compatible upstream that records and checks every request it gets.
+"""A scriptable upstream of several protocols that records and checks every request it gets.
+
+Scripts and answers are chat completions' as a rule; a whole reply gets the shape of the protocol
+that it is asked in (tests/e2e/protocols.py).
 
 Raw asyncio in a thread of its own: a web framework would not let a test send a duplicate header,
 cut a chunked body or see to the millisecond when the other side hung up. One server serves many
@@ -12,7 +15,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -29,18 +32,11 @@ from tests.e2e.answers import (
     said,
     streamed,
 )
-from tests.e2e.legality import violations
-from tests.e2e.responses_answers import (
-    RESPONSES_PATH,
-    as_chat,
-    responded,
-    spoken,
-    streamed_items,
-)
+from tests.e2e.protocols import Protocol, protocol_at
 
-CHAT_PATH = "/v1/chat/completions"
-CHAT_PATHS = (CHAT_PATH, RESPONSES_PATH)
-"""Where a model is asked, in any protocol."""
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
+ANY_CHAT = ""
+"""Scripts for whichever protocol is spoken next."""
 _HEAD_MAX_BYTES = 1 << 20
 
 
@@ -78,13 +74,18 @@ class Seen:
         return value
 
     @property
-    def as_chat(self) -> dict[str, Any]:
-        """The request in chat completions' words, whichever protocol it came in."""
-        return as_chat(self.json) if self.path == RESPONSES_PATH else self.json
+    def protocol(self) -> Protocol | None:
+        return protocol_at(self.path)
+
+    @property
+    def chat(self) -> dict[str, Any]:
+        """The request in chat completions' shape, whatever protocol it came in."""
+        assert self.protocol is not None
+        return self.protocol.read(self.json)
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        found = self.as_chat["messages"]
+        found = self.chat["messages"]
         assert isinstance(found, list)
         return found
 
@@ -97,14 +98,23 @@ def echo(seen: Seen) -> Answer:
     texts = [m["content"] for m in seen.messages if m["role"] == "user"]
     text = "reply to " + (str(texts[-1])[-60:] if texts else "nothing")
     text = text.encode("utf-8", "replace").decode()  # A question may hold half a surrogate pair.
-    if seen.path == RESPONSES_PATH:
-        item, name = spoken(text), f"resp_{seen.number}"
-        is_stream = seen.json.get("stream")
-        return streamed_items(item, name=name) if is_stream else responded(item, name=name)
+    if seen.protocol is not None and seen.protocol.name != "chat" and seen.json.get("stream"):
+        return seen.protocol.spoken(text)
     if seen.json.get("stream"):
         asked = (seen.json.get("stream_options") or {}).get("include_usage", False)
         return streamed(text, wants_usage=asked)
     return said(text)
+
+
+def _in_protocol(seen: Seen, answer: Answer) -> Answer:
+    """Return a whole chat completion as the protocol of the request has it."""
+    if seen.protocol is None or seen.protocol.name == "chat" or len(answer.steps) != 1:
+        return answer
+    [step] = answer.steps
+    if not isinstance(step, bytes) or b'"choices"' not in step or answer.framing != "length":
+        return answer
+    body = json.dumps(seen.protocol.reply(json.loads(step)), ensure_ascii=False).encode()
+    return replace(answer, steps=(body,))
 
 
 class StubUpstream:
@@ -136,8 +146,8 @@ class StubUpstream:
         self._scripts: dict[str, deque[Answer | Responder]] = defaultdict(deque)
         self._arrivals = threading.Condition()
 
-    def script(self, *answers: Answer | Responder, path: str = CHAT_PATH) -> None:
-        """Give the next requests of `path` these answers, one each."""
+    def script(self, *answers: Answer | Responder, path: str = ANY_CHAT) -> None:
+        """Give the next chats, or the next requests of `path`, these answers, one each."""
         self._scripts[path].extend(answers)
 
     def reset_scripts(self) -> None:
@@ -146,7 +156,7 @@ class StubUpstream:
 
     @property
     def chats(self) -> list[Seen]:
-        return [seen for seen in self.requests if seen.path in CHAT_PATHS]
+        return [seen for seen in self.requests if seen.protocol is not None]
 
     @property
     def last(self) -> Seen:
@@ -211,8 +221,8 @@ class StubUpstream:
         seen = Seen(
             number, method, target, headers, body, connection.number, arrived_at=time.monotonic()
         )
-        if seen.path in CHAT_PATHS and self.budget_tokens is not None:
-            found = violations(seen.as_chat, budget_tokens=self.budget_tokens)
+        if seen.protocol is not None and self.budget_tokens is not None:
+            found = seen.protocol.violations(seen.json, self.budget_tokens)
             self.violations += [f"request {seen.number}: {text}" for text in found]
         with self._arrivals:
             self.requests.append(seen)
@@ -220,12 +230,13 @@ class StubUpstream:
         return seen
 
     def _choose(self, seen: Seen) -> Answer:
-        queue = self._scripts[seen.path]
+        own, chats = self._scripts[seen.path], self._scripts[ANY_CHAT]
+        queue = chats if seen.protocol is not None and not own else own
         if queue:
             chosen = queue.popleft()
-            return chosen if isinstance(chosen, Answer) else chosen(seen)
-        if seen.path in CHAT_PATHS:
-            return self.respond(seen)
+            return _in_protocol(seen, chosen if isinstance(chosen, Answer) else chosen(seen))
+        if seen.protocol is not None:
+            return _in_protocol(seen, self.respond(seen))
         if seen.path == "/v1/models":
             model = {"id": "stub-1", "object": "model", "created": 1, "owned_by": "stub"}
             return json_answer({"object": "list", "data": [model]})
@@ -233,7 +244,7 @@ class StubUpstream:
 
     async def _answer(self, connection: "_Connection", seen: Seen) -> bool:
         """Play the answer; return whether the connection can serve another request."""
-        if seen.path in CHAT_PATHS and self.on_chat is not None:
+        if seen.protocol is not None and self.on_chat is not None:
             await asyncio.to_thread(self.on_chat, seen)
         answer = self._choose(seen)
         try:
@@ -336,7 +347,7 @@ class _Connection:
         await self._writer.drain()
 
     async def head(self, answer: Answer) -> None:
-        phrase = HTTPStatus(answer.status).phrase
+        phrase = PHRASES.get(answer.status, "Unassigned")
         lines = [f"HTTP/1.1 {answer.status} {phrase}"]
         lines += [f"{name}: {value}" for name, value in answer.headers]
         if answer.framing == "chunked":

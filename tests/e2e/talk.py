@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import httpx
 
 from tests.e2e.answers import Json, call
+from tests.e2e.protocols import CHAT, Protocol
 
 MODEL = "gpt-4o-mini"
 """Its tokenizer is o200k_base, so the gateway's count is exact and ours can check it."""
@@ -86,6 +87,7 @@ class Reply:
     status: int
     headers: httpx.Headers
     content: bytes
+    protocol: Protocol = CHAT
 
     @property
     def json(self) -> Json:
@@ -95,9 +97,14 @@ class Reply:
 
     @property
     def text(self) -> str:
-        found = self.json["choices"][0]["message"]["content"]
+        found = self.protocol.message(self.json)["content"]
         assert isinstance(found, str)
         return found
+
+    @property
+    def code(self) -> Any:
+        """Which error it is, in whatever place the protocol has for it."""
+        return self.protocol.code(self.json)
 
     @property
     def turn_id(self) -> str:
@@ -118,8 +125,9 @@ class Client:
     opened: ClassVar[list["Client"]] = []
     """Closed after each test (conftest.py), also when it failed half-way."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, protocol: Protocol = CHAT) -> None:
         self.url = url
+        self.protocol = protocol
         self.http = httpx.Client(base_url=url, timeout=30, trust_env=False, verify=False)
         self.opened.append(self)
 
@@ -138,11 +146,11 @@ class Client:
     ) -> Reply:
         """Post a chat and return whatever came; streams are read to their end."""
         sent = self.http.post(
-            "/chat/completions",
-            json={"model": model, "messages": messages, **fields},
+            self.protocol.path,
+            json=self.protocol.request({"model": model, "messages": messages, **fields}),
             headers=request_headers(budget=budget, session=session, more=headers),
         )
-        return Reply(sent.status_code, sent.headers, sent.content)
+        return Reply(sent.status_code, sent.headers, sent.content, self.protocol)
 
     @contextmanager
     def streaming(
@@ -151,7 +159,10 @@ class Client:
         """Open a streamed chat; leaving the block hangs up."""
         body = {"model": MODEL, "messages": messages, "stream": True, **fields}
         with self.http.stream(
-            "POST", "/chat/completions", json=body, headers=request_headers(session=session)
+            "POST",
+            self.protocol.path,
+            json=self.protocol.request(body),
+            headers=request_headers(session=session),
         ) as response:
             yield response
 

@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.answers import Json, call
 from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.protocols import in_chat_and_messages, in_each_protocol
 from tests.e2e.stub_upstream import Seen, StubUpstream
 from tests.e2e.talk import (
     Client,
@@ -36,6 +37,7 @@ def result_ids(seen: Seen) -> list[str]:
     return [m["tool_call_id"] for m in seen.messages if m["role"] == "tool"]
 
 
+@in_each_protocol
 @pytest.mark.parametrize("parallel", [1, 4])
 @pytest.mark.parametrize("budget", [1_300, 2_000, 3_000])
 def test_a_tool_calling_message_and_all_its_results_stay_or_go_as_one(
@@ -66,6 +68,7 @@ def test_under_budget_the_outbound_messages_equal_the_inbound_ones(ask: Ask, top
     assert seen.messages == talk
 
 
+@in_each_protocol
 @pytest.mark.parametrize("budget", range(400, 2_400, 250))
 def test_no_prompt_begins_with_a_result_or_an_assistant_message(
     ask: Ask, topic: str, budget: int
@@ -78,6 +81,7 @@ def test_no_prompt_begins_with_a_result_or_an_assistant_message(
     assert after_system[0]["role"] == "user"
 
 
+@in_each_protocol
 def test_every_place_of_the_cut_leaves_calls_and_results_paired(
     ask: Ask, topic: str, upstream: StubUpstream
 ) -> None:
@@ -95,6 +99,7 @@ def test_every_place_of_the_cut_leaves_calls_and_results_paired(
     assert upstream.violations == []
 
 
+@in_each_protocol
 def test_a_result_larger_than_the_budget_is_shortened_visibly_and_stored_whole(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -108,10 +113,11 @@ def test_a_result_larger_than_the_budget_is_shortened_visibly_and_stored_whole(
     assert sent["content"].startswith(f"{topic} first line")
     assert sent["content"].endswith(f"{topic} last line")
     assert gateway.report(reply.turn_id)["shortened"]
-    stored = [row["body"] for row in gateway.events() if row["thread_id"] == reply.thread_id]
-    assert stored[:3] == talk
+    rows = [row for row in gateway.events() if row["thread_id"] == reply.thread_id]
+    assert [reply.protocol.stored(row["body"]) for row in rows][:3] == talk
 
 
+@in_each_protocol
 def test_a_user_text_larger_than_the_budget_is_refused_with_numbers_and_stored_whole(
     client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
 ) -> None:
@@ -119,11 +125,12 @@ def test_a_user_text_larger_than_the_budget_is_refused_with_numbers_and_stored_w
     talk = [user(f"{topic} " + filler(topic, words=6_000))]
     reply = client.chat(talk)
     assert reply.status == 400
-    assert reply.json["error"]["code"] == "context_length_exceeded"
+    assert reply.code == "context_length_exceeded"
     assert upstream.chats == []
     assert talk[0] in [row["body"] for row in gateway.events()]
 
 
+@in_each_protocol
 @pytest.mark.parametrize("budget", [600, 1_200, 3_000])
 def test_an_endless_tool_loop_keeps_its_task_and_its_latest_unit(
     ask: Ask, topic: str, budget: int
@@ -158,6 +165,7 @@ def test_the_store_keeps_every_field_and_the_desk_holds_plain_text(
     assert "cupboard 17" in texts(seen.messages)
 
 
+@in_each_protocol
 def test_injected_text_is_told_apart_by_identity_not_by_counting(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -205,6 +213,7 @@ BROKEN = {
 }
 
 
+@in_chat_and_messages
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("budget", [700, 4_000])
 def test_a_broken_transcript_is_repaired_and_the_thread_goes_on(
@@ -220,6 +229,7 @@ def test_a_broken_transcript_is_repaired_and_the_thread_goes_on(
         assert seen.messages[-1]["content"].endswith(f"go on {turn}")
 
 
+@in_each_protocol
 def test_governing_a_governed_transcript_changes_nothing(ask: Ask, topic: str) -> None:
     """CASES A10 (hermes-agent PR#18650)."""
     talk: list[Json] = []
@@ -236,6 +246,7 @@ def test_governing_a_governed_transcript_changes_nothing(ask: Ask, topic: str) -
         assert texts(again.messages).count("finish") == texts(first.messages).count("finish")
 
 
+@in_chat_and_messages
 @pytest.mark.parametrize(
     "empty",
     [
@@ -258,6 +269,7 @@ def test_empty_content_never_goes_out(ask: Ask, topic: str, empty: Json) -> None
     assert seen.messages[-1] == talk[-1]
 
 
+@in_each_protocol
 def test_a_message_of_one_megabyte_and_a_budget_of_one_token_end_quickly(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -265,7 +277,7 @@ def test_a_message_of_one_megabyte_and_a_budget_of_one_token_end_quickly(
     started = time.monotonic()
     reply = client.chat([user(topic + " word" * 200_000)], budget=1)
     assert reply.status == 400
-    assert reply.json["error"]["code"] == "context_length_exceeded"
+    assert reply.code == "context_length_exceeded"
     assert time.monotonic() - started < 5
     assert upstream.chats == []
 

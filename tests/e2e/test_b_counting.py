@@ -12,6 +12,7 @@ from tests.e2e.answers import Json, completion, error, json_answer, usage
 from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.legality import request_tokens
+from tests.e2e.protocols import in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import (
     MODEL,
@@ -93,6 +94,7 @@ def test_an_unknown_part_gets_an_estimate_and_no_exception(
     assert reply.prompt_tokens > 10
 
 
+@in_each_protocol
 def test_tools_tool_choice_and_response_format_are_counted(ask: Ask, topic: str) -> None:
     """CASES B2 (litellm#36604)."""
     talk = [user(f"{topic} hello")]
@@ -100,7 +102,7 @@ def test_tools_tool_choice_and_response_format_are_counted(ask: Ask, topic: str)
     tools = [tool(f"tool_{i}", filler(i, words=20)) for i in range(8)]
     with_tools, seen = ask(talk, tools=tools)
     assert with_tools.prompt_tokens - plain.prompt_tokens >= request_tokens(
-        seen.json
+        seen.chat
     ) - request_tokens({"messages": talk})
     schema = {"type": "object", "properties": {f"field_{i}": {"type": "string"} for i in range(40)}}
     shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
@@ -111,6 +113,7 @@ def test_tools_tool_choice_and_response_format_are_counted(ask: Ask, topic: str)
     assert with_choice.prompt_tokens >= with_tools.prompt_tokens
 
 
+@in_each_protocol
 def test_tools_over_the_budget_are_refused_with_numbers(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -118,7 +121,7 @@ def test_tools_over_the_budget_are_refused_with_numbers(
     tools = [tool(f"tool_{i}", filler(i, words=200)) for i in range(40)]
     reply = client.chat([user(f"{topic} hello")], tools=tools)
     assert reply.status == 400
-    assert reply.json["error"]["code"] == "context_length_exceeded"
+    assert reply.code == "context_length_exceeded"
     assert upstream.chats == []
 
 
@@ -278,6 +281,7 @@ OVERFLOWS: dict[str, tuple[int, Json]] = {
 }
 
 
+@in_each_protocol
 @pytest.mark.parametrize("wording", OVERFLOWS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_upstream_overflow_reaches_the_client_in_one_wording(
@@ -288,12 +292,16 @@ def test_an_upstream_overflow_reaches_the_client_in_one_wording(
     upstream.script(error(status, body))
     reply = client.chat([user(f"{topic} hi")], stream=stream)
     assert reply.status == 400
+    if reply.protocol.name == "messages" and wording == "Anthropic-like":
+        assert reply.json == body, "what Anthropic itself says is what its clients read"
+        return
     detail = reply.json["error"]
-    assert detail["code"] == "context_length_exceeded"
+    assert reply.code == "context_length_exceeded"
     assert "maximum context length" in detail["message"]
     assert detail["type"] == "invalid_request_error"
 
 
+@in_each_protocol
 def test_other_errors_are_not_taken_for_an_overflow(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -316,6 +324,7 @@ def test_usage_returned_to_the_client_is_the_upstreams(
     assert gateway.report(reply.turn_id)["usage"] == counted
 
 
+@in_each_protocol
 def test_a_history_ten_times_the_window_stays_answerable(
     ask: Ask, topic: str, gateway: GatewayProcess
 ) -> None:
@@ -342,6 +351,7 @@ SCRIPTS = {
 }
 
 
+@in_each_protocol
 @pytest.mark.parametrize("kind", SCRIPTS)
 def test_any_script_stays_within_the_budget_by_the_real_tokenizer(
     ask: Ask, topic: str, kind: str
@@ -353,9 +363,10 @@ def test_any_script_stays_within_the_budget_by_the_real_tokenizer(
     ]
     for budget in (700, 1_300):
         reply, seen = ask([*talk, user(f"{piece}?")], budget=budget)
-        assert request_tokens(seen.json) == reply.prompt_tokens
+        assert request_tokens(seen.chat) == reply.prompt_tokens
 
 
+@in_each_protocol
 @pytest.mark.parametrize("run", ["x", "7", "=", "é", "漢"])
 def test_one_unbroken_run_of_ten_thousand_characters_stays_within_the_budget(
     ask: Ask, topic: str, run: str
@@ -365,6 +376,7 @@ def test_one_unbroken_run_of_ten_thousand_characters_stays_within_the_budget(
     ask([*talk, user("and?")], budget=1_200)
 
 
+@in_each_protocol
 def test_system_text_with_the_newest_message_over_budget_is_refused_with_numbers(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -373,7 +385,7 @@ def test_system_text_with_the_newest_message_over_budget_is_refused_with_numbers
     reply = client.chat([rules, user(filler(f"{topic} q", words=2_500))])
     assert reply.status == 400
     message = reply.json["error"]["message"]
-    assert reply.json["error"]["code"] == "context_length_exceeded"
+    assert reply.code == "context_length_exceeded"
     assert "4000" in message.replace(",", "")
     assert "maximum context length" in message
     assert upstream.chats == []

@@ -9,10 +9,12 @@ import pytest
 from tests.e2e.conftest import BUDGET_TOKENS, Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.legality import request_tokens
+from tests.e2e.protocols import in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, assistant, filler, small_talk, texts, user
 
 
+@in_each_protocol
 def test_the_answer_says_what_was_left_out(ask: Ask, gateway: GatewayProcess, topic: str) -> None:
     """CASES C1 (ollama#3839, copilot-cli#385)."""
     talk = [user(f"{topic} the walrus pin is 8812"), assistant("noted")]
@@ -21,7 +23,7 @@ def test_the_answer_says_what_was_left_out(ask: Ask, gateway: GatewayProcess, to
     talk += [user("ok?"), assistant(first.text), *small_talk(topic, turns=30)]
     reply, seen = ask([*talk, user("what is the walrus pin?")], budget=1_500)
     assert int(reply.headers["x-library-budget-tokens"]) == 1_500
-    assert reply.prompt_tokens == request_tokens(seen.json)
+    assert reply.prompt_tokens == request_tokens(seen.chat)
     assert int(reply.headers["x-library-swapped-in"]) >= 1
     assert int(reply.headers["x-library-swapped-out"]) == 0
     assert int(reply.headers["x-library-retained"]) == 0
@@ -34,6 +36,7 @@ def test_the_answer_says_what_was_left_out(ask: Ask, gateway: GatewayProcess, to
     assert "x-library-degraded" not in reply.headers
 
 
+@in_each_protocol
 def test_a_report_is_one_line_of_json_in_the_log_without_message_text(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -74,15 +77,17 @@ def test_an_index_that_is_down_looks_different_from_nothing_found(
     assert found or "x-library-degraded" in answer.headers
 
 
+@in_each_protocol
 @pytest.mark.parametrize("budget", [900, 1_700, 2_600])
 def test_the_budget_can_be_set_for_one_request(ask: Ask, topic: str, budget: int) -> None:
     """CASES C4 (open-webui#7991)."""
     talk = [*small_talk(topic, turns=30), user("?")]
     reply, seen = ask(talk, budget=budget)
     assert int(reply.headers["x-library-budget-tokens"]) == budget
-    assert budget // 2 < request_tokens(seen.json) <= budget
+    assert budget // 2 < request_tokens(seen.chat) <= budget
 
 
+@in_each_protocol
 def test_the_budget_can_be_set_for_one_thread(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -95,7 +100,7 @@ def test_the_budget_can_be_set_for_one_thread(
         assert httpx.put(place, json={"budget_tokens": setting}).status_code == 200
         assert httpx.get(place).json()["budget_tokens"] == setting
         told, seen = ask(talk)
-        assert request_tokens(seen.json) <= (setting or BUDGET_TOKENS)
+        assert request_tokens(seen.chat) <= (setting or BUDGET_TOKENS)
         return int(told.headers["x-library-budget-tokens"])
 
     assert budget_after(1_100) == 1_100
@@ -110,6 +115,7 @@ def test_the_budget_can_be_set_for_one_thread(
     assert httpx.put(nowhere, json={"budget_tokens": 900}).status_code == 404
 
 
+@in_each_protocol
 @pytest.mark.parametrize("value", ["0", "-5", "many", "1e3", "99999999999999999999"])
 def test_a_budget_that_is_no_number_is_the_callers_mistake(
     client: Client, upstream: StubUpstream, topic: str, value: str
@@ -121,6 +127,7 @@ def test_a_budget_that_is_no_number_is_the_callers_mistake(
     assert upstream.chats == []
 
 
+@in_each_protocol
 def test_pins_that_do_not_fit_are_listed_in_the_report_and_a_header(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:

@@ -27,6 +27,7 @@ from tests.e2e.answers import (
 )
 from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.protocols import Protocol, in_chat_and_messages
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, RawConnection, Reply, user
 
@@ -48,15 +49,17 @@ def stored_reply(gateway: GatewayProcess, turn_id: str) -> dict[str, Any] | None
     return found[-1] if found else None
 
 
+@in_chat_and_messages
 def test_each_chunk_is_forwarded_before_the_next_one_is_made(
-    client: Client, upstream: StubUpstream, topic: str
+    client: Client, upstream: StubUpstream, topic: str, protocol: Protocol
 ) -> None:
     """CASES D1 (litellm#26102): the upstream makes a chunk only after the client has the last."""
     gates = [Gate() for _ in range(12)]
-    steps: list[Step] = [ROLE]
+    steps: list[Step] = [protocol.begin]
     for index, gate in enumerate(gates):
-        steps += [gate, chunk({"content": f"<{index}>"})]
-    upstream.script(stream([*steps, chunk({}, finish="stop"), DONE]))
+        steps += [gate, protocol.piece(f"<{index}>")]
+    steps += protocol.end
+    upstream.script(stream(steps))
     with client.streaming([user(topic)]) as response:
         received, pieces = b"", response.iter_raw()
         for index, gate in enumerate(gates):
@@ -64,7 +67,7 @@ def test_each_chunk_is_forwarded_before_the_next_one_is_made(
             while f"<{index}>".encode() not in received:
                 received += next(pieces)
         received += b"".join(pieces)
-    assert received == sent([*steps, chunk({}, finish="stop"), DONE])
+    assert received == sent(steps)
 
 
 def test_usage_comes_once_at_the_end_for_a_client_that_asked(
@@ -237,10 +240,10 @@ def test_a_malformed_chunk_ends_neither_the_process_nor_another_stream(
     assert ask_stream(client, f"{topic} after {kind}").status == 200
 
 
-HANGING: dict[str, tuple[Answer, bytes | None, bool]] = {
+HANGING: dict[str, tuple[Answer | None, bytes | None, bool]] = {
     "before the first byte of a stream": (stream([], before=(Hang(),)), None, True),
     "after the head of a stream": (stream([Hang()]), b"\r\n\r\n", True),
-    "between two chunks": (stream([ROLE, chunk({"content": "abc"}), Hang()]), b"abc", True),
+    "between two chunks": (None, b"abc", True),
     "before the first byte of a whole answer": (
         Answer((), framing="close", before=(Hang(),)),
         None,
@@ -248,17 +251,24 @@ HANGING: dict[str, tuple[Answer, bytes | None, bool]] = {
     ),
     "within a whole answer": (Answer((b'{"choices": [', Hang())), None, False),
 }
+"""None: a stream in the client's protocol."""
 
 
+@in_chat_and_messages
 @pytest.mark.parametrize("phase", HANGING)
 def test_a_client_that_hangs_up_closes_the_upstream_within_a_second(
-    gateway: GatewayProcess, upstream: StubUpstream, topic: str, phase: str
+    gateway: GatewayProcess, upstream: StubUpstream, topic: str, phase: str, protocol: Protocol
 ) -> None:
     """CASES D6 (litellm#30244, #37140), D8 (open-webui PR#20889)."""
     answer, awaited, is_stream = HANGING[phase]
-    upstream.script(answer)
+    upstream.script(answer or stream([protocol.begin, protocol.piece("abc"), Hang()]))
     body: Json = {"model": MODEL, "messages": [user(f"{topic} {phase}")], "stream": is_stream}
-    connection = RawConnection(gateway.origin, body, headers={"x-library-session": topic + phase})
+    connection = RawConnection(
+        gateway.origin,
+        protocol.request(body),
+        headers={"x-library-session": topic + phase},
+        path=f"/v1{protocol.path}",
+    )
     [seen] = upstream.wait_for_chats(1)
     if awaited is not None:
         connection.read_until(awaited)
@@ -270,7 +280,7 @@ def test_a_client_that_hangs_up_closes_the_upstream_within_a_second(
     assert turn["state"] == "abandoned"
     if phase == "between two chunks":
         [reply] = [row for row in gateway.events() if row["turn_id"] == turn["id"]][-1:]
-        assert reply["body"]["content"] == "abc"
+        assert protocol.stored(reply["body"])["content"] == "abc"
         assert reply["is_partial"]
 
 
@@ -308,6 +318,33 @@ def test_a_cut_stream_is_stored_as_partial_and_ends_with_an_error_event(
     assert row is not None
     assert row["is_partial"]
     assert "half an ans" in str(row["body"])
+
+
+@in_chat_and_messages
+@pytest.mark.parametrize("is_within_an_event", [False, True])
+def test_a_stream_that_is_cut_is_stored_as_partial_and_told_in_the_clients_protocol(
+    client: Client,
+    gateway: GatewayProcess,
+    upstream: StubUpstream,
+    topic: str,
+    protocol: Protocol,
+    is_within_an_event: bool,
+) -> None:
+    """CASES D7 (litellm#14457, bifrost#6972), D9 (any-llm PR#847, Bamboo-agent PR#405)."""
+    steps: list[Step] = [protocol.begin, protocol.piece("half an ans")]
+    if is_within_an_event:
+        steps.append(protocol.piece("x")[:30])
+    upstream.script(stream([*steps, Cut()]))
+    reply = ask_stream(client, topic)
+    last = reply.content.rstrip().rpartition(b"data: ")[2]
+    assert protocol.code(json.loads(last)) == "upstream_broken"
+    assert protocol.end[-1] not in reply.content
+    assert reply.content.startswith(sent(steps[:2]))
+    assert gateway.report(reply.turn_id)["state"] == "failed"
+    row = stored_reply(gateway, reply.turn_id)
+    assert row is not None
+    assert row["is_partial"]
+    assert protocol.stored(row["body"])["content"] == "half an ans"
 
 
 def test_clients_that_hang_up_at_random_leave_no_open_turn_and_no_open_upstream(
@@ -352,6 +389,7 @@ ERRORS: dict[str, Answer] = {
 }
 
 
+@in_chat_and_messages
 @pytest.mark.parametrize("stream_asked", [False, True])
 @pytest.mark.parametrize("kind", ERRORS)
 def test_an_error_before_the_first_byte_keeps_its_status_and_body(
@@ -360,9 +398,10 @@ def test_an_error_before_the_first_byte_keeps_its_status_and_body(
     topic: str,
     kind: str,
     stream_asked: bool,
+    protocol: Protocol,
 ) -> None:
     """CASES D9 (any-llm PR#847, Bamboo-agent PR#405)."""
-    client = Client(fast_failing.url)
+    client = Client(fast_failing.url, protocol)
     upstream.respond = lambda seen: ERRORS[kind]
     reply = client.chat([user(topic)], stream=stream_asked)
     assert reply.status == ERRORS[kind].status
@@ -373,23 +412,30 @@ def test_an_error_before_the_first_byte_keeps_its_status_and_body(
     assert report["state"] == "failed"
 
 
+@in_chat_and_messages
 def test_an_error_event_within_a_stream_is_relayed_and_recorded_as_failed(
-    client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
+    client: Client,
+    gateway: GatewayProcess,
+    upstream: StubUpstream,
+    topic: str,
+    protocol: Protocol,
 ) -> None:
     """CASES D9 (any-llm PR#847)."""
-    steps = [ROLE, chunk({"content": "ab"}), event({"error": {"message": "GPU lost", "code": 500}})]
+    steps = [protocol.begin, protocol.piece("ab"), protocol.broken("GPU lost")]
     upstream.script(stream(steps))
     reply = ask_stream(client, topic)
     assert reply.content.startswith(sent(steps))
-    assert gateway.report(reply.turn_id)["state"] == "failed"
+    report = gateway.report(reply.turn_id)
+    assert (report["state"], report["error"]) == ("failed", "GPU lost")
 
 
+@in_chat_and_messages
 def test_an_upstream_that_is_not_there_is_a_bad_gateway(
-    start_gateway: StartGateway, topic: str
+    start_gateway: StartGateway, topic: str, protocol: Protocol
 ) -> None:
     """CASES D9: nobody listens on port 1."""
     gateway = start_gateway(url="http://127.0.0.1:1/v1", upstream_retries=0)
-    client = Client(gateway.url)
+    client = Client(gateway.url, protocol)
     reply = client.chat([user(topic)])
     assert reply.status == 502
     assert reply.json["error"]["type"]
@@ -415,6 +461,7 @@ def test_an_upstream_that_takes_too_long_is_given_up(
     assert gateway.report(reply.turn_id)["state"] == "failed"
 
 
+@in_chat_and_messages
 def test_an_upstream_that_drops_the_connection_at_once_is_tried_again(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -425,23 +472,24 @@ def test_an_upstream_that_drops_the_connection_at_once_is_tried_again(
     assert len(upstream.chats) == 2
 
 
+@in_chat_and_messages
 def test_an_idle_stream_carries_comments_when_asked_to(
-    start_gateway: StartGateway, upstream: StubUpstream, topic: str
+    start_gateway: StartGateway, upstream: StubUpstream, topic: str, protocol: Protocol
 ) -> None:
     """CASES D10 (litellm#31877)."""
     gateway = start_gateway(keepalive_comment_s=0.05)
-    client = Client(gateway.url)
+    client = Client(gateway.url, protocol)
     gate = Gate()
-    upstream.script(stream([ROLE, gate, chunk({"content": "x"}), chunk({}, finish="stop"), DONE]))
+    steps: list[Step] = [protocol.begin, gate, protocol.piece("x"), *protocol.end]
+    upstream.script(stream(steps))
     with client.streaming([user(topic)]) as response:
         pieces, received = response.iter_raw(), b""
         while b"\n:" not in received and not received.startswith(b":"):
             received += next(pieces)
         gate.open()
         received += b"".join(pieces)
-    lines = [line for line in received.split(b"\n\n") if line and not line.startswith(b":")]
-    assert lines[-1] == b"data: [DONE]"
-    assert len(lines) == 4
+    events = [one for one in received.split(b"\n\n") if one and not one.startswith(b":")]
+    assert b"\n\n".join([*events, b""]) == sent(steps)
 
 
 ENDS: dict[str, list[Step]] = {
@@ -473,6 +521,7 @@ def test_any_end_of_a_stream_is_committed(
         assert report["usage"]["prompt_tokens"] == 11
 
 
+@in_chat_and_messages
 @pytest.mark.parametrize("steps", [[], [b": hello\n\n"], [b"Internal Server Error"]])
 def test_a_stream_without_an_event_is_an_error_for_the_client_and_in_the_record(
     client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, steps: list[Step]
@@ -482,10 +531,10 @@ def test_a_stream_without_an_event_is_an_error_for_the_client_and_in_the_record(
     reply = ask_stream(client, topic)
     assert reply.content.startswith(sent(steps))
     told = reply.content.removeprefix(sent(steps)).strip()
-    error_told = json.loads(told.removeprefix(b"data: "))["error"]
-    assert error_told["code"] == "upstream_broken"
+    error_told = json.loads(told.rpartition(b"data: ")[2])
+    assert client.protocol.code(error_told) == "upstream_broken"
     report = gateway.report(reply.turn_id)
-    assert (report["state"], report["error"]) == ("failed", error_told["message"])
+    assert (report["state"], report["error"]) == ("failed", error_told["error"]["message"])
 
 
 def test_each_choice_of_several_is_stored(

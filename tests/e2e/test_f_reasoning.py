@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.answers import Json, call
 from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.protocols import in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import (
     Client,
@@ -81,6 +82,7 @@ def test_reasoning_of_old_turns_stays_by_default(ask: Ask, topic: str) -> None:
     assert seen.messages == talk
 
 
+@in_each_protocol
 def test_tool_output_of_the_live_turn_is_whole_or_says_that_it_was_shortened(
     ask: Ask, topic: str
 ) -> None:
@@ -104,6 +106,7 @@ def test_tool_output_of_the_live_turn_is_whole_or_says_that_it_was_shortened(
     assert f"{len(huge):,}" in marker
 
 
+@in_each_protocol
 def test_no_marker_points_to_something_the_model_cannot_open(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from tests.e2e.answers import Json, said
 from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.protocols import in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import (
     Client,
@@ -118,6 +119,7 @@ def test_a_first_message_of_surroundings_alone_neither_splits_nor_joins(
     assert seen.messages[0] == began(2)
 
 
+@in_each_protocol
 def test_the_very_next_request_sees_the_turn_before(
     client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str
 ) -> None:
@@ -131,6 +133,7 @@ def test_the_very_next_request_sees_the_turn_before(
         assert all(earlier in known for earlier in secrets[max(0, number - 5) : number])
 
 
+@in_each_protocol
 def test_a_client_that_sends_only_its_newest_message_chats_on(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -160,6 +163,7 @@ def test_a_client_that_sends_only_its_newest_message_chats_on(
     assert len(rows) == 6
 
 
+@in_each_protocol
 @pytest.mark.parametrize("kept", [1, 3, 9])
 def test_a_client_that_trims_its_own_history_stays_in_its_thread(
     ask: Ask, gateway: GatewayProcess, topic: str, kept: int
@@ -176,6 +180,7 @@ def test_a_client_that_trims_its_own_history_stays_in_its_thread(
     assert report["events_new"] == 1
 
 
+@in_each_protocol
 def test_a_client_that_puts_its_own_summary_first_stays_in_its_thread(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -188,6 +193,7 @@ def test_a_client_that_puts_its_own_summary_first_stays_in_its_thread(
     assert second.thread_id == first.thread_id
 
 
+@in_each_protocol
 def test_a_session_whose_client_summarised_everything_keeps_its_past(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -205,6 +211,7 @@ def test_a_session_whose_client_summarised_everything_keeps_its_past(
     assert gateway.cli("verify").stdout.startswith("OK")
 
 
+@in_each_protocol
 def test_a_client_that_sends_its_last_messages_only_keeps_one_thread(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -220,8 +227,8 @@ def test_a_client_that_sends_its_last_messages_only_keeps_one_thread(
     reply, seen = ask([*talk[-6:], user("which number has the bicycle lock?")], budget=1_000)
     assert {reply.thread_id} == threads
     assert "9931" in texts(seen.messages)
-    stored = [row["body"] for row in gateway.events() if row["thread_id"] == reply.thread_id]
-    assert stored[: len(talk)] == talk
+    rows = [row for row in gateway.events() if row["thread_id"] == reply.thread_id]
+    assert [reply.protocol.stored(row["body"]) for row in rows][: len(talk)] == talk
 
 
 def edited(talk: list[Json]) -> list[Json]:
@@ -236,6 +243,7 @@ def deleted(talk: list[Json]) -> list[Json]:
     return [*talk[:2], user("forget it, something else"), assistant("fine"), user("ok?")]
 
 
+@in_each_protocol
 @pytest.mark.parametrize("change", [edited, regenerated, deleted], ids=lambda f: f.__name__)
 def test_an_edit_a_regeneration_and_a_deletion_make_a_branch_and_the_dead_one_is_not_recalled(
     ask: Ask, gateway: GatewayProcess, upstream: StubUpstream, topic: str, change: object
@@ -264,6 +272,7 @@ def test_an_edit_a_regeneration_and_a_deletion_make_a_branch_and_the_dead_one_is
     assert ("opens with 1101" in known) == (change is regenerated)
 
 
+@in_each_protocol
 def test_going_back_to_an_old_branch_makes_it_the_live_one(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -293,6 +302,7 @@ def test_another_spelling_of_a_known_message_is_not_a_new_one(
     assert gateway.report(second.turn_id)["events_new"] == 1
 
 
+@in_each_protocol
 def test_the_same_words_said_again_are_a_new_event(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -303,9 +313,10 @@ def test_the_same_words_said_again_are_a_new_event(
         reply, _ = ask(talk)
         talk.append(assistant(reply.text))
     rows = [row for row in gateway.events() if row["thread_id"] == reply.thread_id]
-    assert [row["body"] for row in rows] == talk
+    assert [reply.protocol.stored(row["body"]) for row in rows] == talk
 
 
+@in_each_protocol
 @pytest.mark.parametrize(
     ("kind", "headers", "fields"),
     [
@@ -342,6 +353,7 @@ def test_what_known_clients_send_names_the_thread(
     assert gateway.report(replies[0].turn_id)["identified_by"] == kind
 
 
+@in_each_protocol
 @pytest.mark.parametrize("name", ["x" * 257, "a\tb", ""])
 def test_a_session_name_that_cannot_be_one_is_not_used(
     client: Client, topic: str, name: str, upstream: StubUpstream
@@ -353,6 +365,7 @@ def test_a_session_name_that_cannot_be_one_is_not_used(
         assert reply.thread_id != name
 
 
+@in_each_protocol
 def test_an_agent_session_of_hundreds_of_steps_is_stored_once(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:

@@ -63,7 +63,7 @@ class Replay:
         assert reply.json["choices"][0]["message"] == answer
         [seen] = self.upstream.chats[count:]
         self.last = reply
-        self.prompt_tokens.append(request_tokens(seen.json))
+        self.prompt_tokens.append(request_tokens(seen.chat))
         calls = sum(len(m.get("tool_calls") or ()) for m in seen.messages)
         assert 0 <= reply.prompt_tokens - self.prompt_tokens[-1] <= CALL_TOKENS * calls
         assert seen.messages[0] == past[0]

@@ -151,6 +151,9 @@ class Books:
             counter=request.counter,
         )
 
+    async def foresee(self, request: TurnRequest) -> SwapReport:
+        return (await self.prepare(request)).report
+
     async def commit(self, turn: PreparedTurn, outcome: Outcome) -> SwapReport:
         self.is_committing.set()
         self.outcomes.append(outcome)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.addressing.loopback import is_loopback
 from gateway.configuration import (
     FIELDS,
     TABLES,
@@ -18,7 +19,7 @@ from gateway.configuration import (
     without_credentials,
 )
 from gateway.served import ModelSettings
-from gateway.settings import Settings, is_loopback
+from gateway.settings import Settings
 
 
 @pytest.fixture(autouse=True)
