@@ -105,7 +105,8 @@ class Governor:
     async def foresee(self, request: TurnRequest) -> SwapReport:
         """Return the report of what `prepare` would send, and store nothing of the request.
 
-        Raises as `prepare`.
+        What the request itself would leave out cannot be recalled before it is stored: where some
+        of that is new, the desk is counted as if it were full. Raises as `prepare`.
         """
         report, watch = self._begun(request)
         recorded = await self._recorder.foresee(request, report)
@@ -116,6 +117,10 @@ class Governor:
         except BudgetTooSmall:
             if not request.policy.is_observe:
                 raise
+        known_count = max(0, report.messages_in - report.events_new - 1)
+        if report.paged_out_count > known_count and request.policy.recall != "off":
+            left = max(0, request.policy.desk_tokens - report.parts.get("desk", 0))
+            report.prompt_tokens = min(report.budget_tokens, report.prompt_tokens + left)
         return report
 
     def _begun(self, request: TurnRequest) -> tuple[SwapReport, Stopwatch]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import orjson
 import pytest
 
+from gateway.refusals import ProtocolUnspoken
 from gateway.upstream.crossed import CrossedUpstream
 from gateway.upstream.protocol import Untranslated, UpstreamFailed, UpstreamRequest
 from gateway.upstream.protocol import Upstream as AnyUpstream
@@ -160,4 +161,5 @@ def test_only_who_does_not_speak_a_protocol_is_crossed() -> None:
     assert isinstance(speaking.upstream_for("responses", local), CrossedUpstream)
     assert isinstance(speaking.upstream_for("responses", Upstream(name="b")), CrossedUpstream)
     strange = Upstream(speaks=frozenset({"messages"}))
-    assert speaking.upstream_for("responses", strange) is strange
+    with pytest.raises(ProtocolUnspoken):
+        speaking.upstream_for("responses", strange)
