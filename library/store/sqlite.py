@@ -149,15 +149,12 @@ class SqliteStore:
         self, turn: IncomingTurn, *, on_stored: Callable[[RecordedTurn], None] | None = None
     ) -> RecordedTurn:
         """Find the turn's place, store what is new of it and its outbox rows, and commit."""
-        return await self._write(
-            lambda connection: record_turn(connection, turn, self._options), on_stored
-        )
+        work = partial(record_turn, turn=turn, options=self._options)
+        return await self._write(work, on_stored)
 
     async def foresee_turn(self, turn: IncomingTurn) -> RecordedTurn:
         """Record the turn and undo it."""
-        return await foreseen(
-            self._write, lambda connection: record_turn(connection, turn, self._options)
-        )
+        return await foreseen(self._write, partial(record_turn, turn=turn, options=self._options))
 
     async def finish_turn(
         self,
