@@ -200,6 +200,16 @@ def _rewritten(message: Message, content: Any) -> Message:
     return replace(message, raw=raw, counted=now.counted, images=now.images, opaque=now.opaque)
 
 
+def with_text_behind(message: Message, text: str) -> Message:
+    """Return a system message that says `text` behind its own words."""
+    content = message.raw["content"]
+    if isinstance(content, list):
+        longer: Any = [*content, {"type": "text", "text": text}]
+    else:
+        longer = f"{content}{SEPARATOR}{text}" if content else text
+    return message_of({**message.raw, "content": longer})
+
+
 def filled(message: Message, words: str) -> Message:
     """Return a message that says nothing with words that say so."""
     kept = [block for block in blocks_of(message.raw["content"]) if not _is_blank(block)]

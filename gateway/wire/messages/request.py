@@ -79,8 +79,11 @@ def encode(
         name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
     }
     if plan is not None:
-        is_system = [one.message is request.messages[0] and _has_system(request) for one in plan]
-        spoken = [written(one).raw for one, is_in in zip(plan, is_system, strict=True) if not is_in]
+        spoken = [written(one).raw for one in plan]
+        if _has_system(request):
+            system = spoken.pop(0)["content"]
+            if system is not request.fields["system"]:
+                fields["system"] = system
         left = CACHE_MARKS_MAX - _marks_in([request.fields.get(key) for key in ("tools", "system")])
         left -= bool(request.fields.get("cache_control"))
         fields["messages"] = _with_marks(_together(spoken), most=max(left, 0))
