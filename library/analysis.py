@@ -42,6 +42,12 @@ _PART = re.compile(rf"(?:[^\W_]|[{_MARKS}])+(?:'(?:[^\W_]|[{_MARKS}])+)?")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HAS_HUMP = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
 _HAS_INNER_JOINT = re.compile(r"[._/\\:@+]|\d-\d")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ASCII = [*map(chr, range(128))]
+_ASCII_RUNS = "".join(one if one.isalnum() or one in "'._/\\:@+-" else " " for one in _ASCII)
+_ASCII_LETTERS = "".join(one.lower() if one.isalpha() else " " for one in _ASCII)
+"""For `str.translate`, which with `split` cuts a text in a tenth of the time that a pattern takes:
+what cannot be within a run becomes a space."""
 _ENDINGS = frozenset({"s", "d", "m", "ll", "re", "ve"})
 
 _MONTHS = (
@@ -66,16 +72,25 @@ STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 def words(text: str) -> list[str]:
     """Return the words of a text in order, compounds after their parts."""
-    if not text.isascii():
+    if text.isascii():
+        runs = text.translate(_ASCII_RUNS).split()
+    else:
         text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-        text = _UNSPACED_RUN.sub(_bigrams, text)
+        runs = _RUN.findall(_UNSPACED_RUN.sub(_bigrams, text))
     found: list[str] = []
-    for run in _RUN.findall(text):
+    for run in runs:
         if run.isalpha() and (run.islower() or run.istitle()):
             found.append(run.lower()[:LONGEST_WORD_CHARS])
         else:
-            found.extend(_split(run) if len(run) <= LONGEST_WORD_CHARS else _cut_long(run))
+            found.extend(_split(run) if len(run) <= LONGEST_WORD_CHARS else _split_anew(run))
     return found
+
+
+def letter_runs(text: str) -> list[str]:
+    """Return the runs of letters of a text, in lower case."""
+    if text.isascii():
+        return text.translate(_ASCII_LETTERS).split()
+    return _LETTERS.findall(text.lower())
 
 
 def question_words(text: str) -> list[str]:
@@ -116,14 +131,22 @@ def _bigrams(match: re.Match[str]) -> str:
     return f" {' '.join(map(''.join, pairwise(run)))} "
 
 
-def _cut_long(run: str) -> list[str]:
-    """Return words of an overlong run: its parts, each cut, without the whole."""
-    return [part.lower()[:LONGEST_WORD_CHARS] for part in _PART.findall(run)]
+def _split_anew(runs: str) -> tuple[str, ...]:
+    """Return the words of what stands between two spaces."""
+    return tuple(word for run in _RUN.findall(runs) for word in _words_of(run))
 
 
-@lru_cache(maxsize=4_096)
-def _split(run: str) -> tuple[str, ...]:
-    """Return the parts of a run, and the run itself where it is a compound of its own."""
+_split = lru_cache(maxsize=4_096)(_split_anew)
+"""The same, of what comes again."""
+
+
+def _words_of(run: str) -> list[str]:
+    """Return the parts of a run, and the run itself where it is a compound of its own; of an
+    overlong one the parts alone, each cut."""
+    if run.isalpha() and (run.islower() or run.istitle()):
+        return [run.lower()[:LONGEST_WORD_CHARS]]
+    if len(run) > LONGEST_WORD_CHARS:
+        return [part.lower()[:LONGEST_WORD_CHARS] for part in _PART.findall(run)]
     parts: list[str] = []
     has_hump = False
     for part in _PART.findall(run):
@@ -142,4 +165,4 @@ def _split(run: str) -> tuple[str, ...]:
         file_name = whole.rpartition("/")[2]
         if file_name != whole and "." in file_name:
             parts.append(file_name)
-    return tuple(parts)
+    return parts

@@ -8,6 +8,7 @@ has its own replacement in front of it, and so on.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from library.passages import passages_of
 from library.reading.changes import changes
@@ -15,6 +16,8 @@ from library.records import Event, Hit, Passage
 
 REPLACES = "replaces"
 """The signal of what a hit has from the older one that it replaces."""
+KEPT_TEXTS = 256
+"""A conversation's questions find many of the same replacements again."""
 
 
 def with_replacements(
@@ -64,5 +67,10 @@ def _lifted(hit: Hit, score: float) -> Hit:
 
 def _telling(event: Event) -> Passage:
     """Return the passage that states a change, else the first."""
-    passages = passages_of(event.seq, event.text)
-    return next((one for one in passages if changes(event.text[one.start : one.stop])), passages[0])
+    return passages_of(event.seq, event.text)[_telling_ordinal(event.text)]
+
+
+@lru_cache(maxsize=KEPT_TEXTS)
+def _telling_ordinal(text: str) -> int:
+    spoken = (text[one.start : one.stop] for one in passages_of(0, text))
+    return next((at for at, one in enumerate(spoken) if changes(one)), 0)

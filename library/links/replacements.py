@@ -11,7 +11,7 @@ side; nor do documents.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -55,15 +55,25 @@ async def replaced_seqs(news: News, lexical: Lexical, store: Store) -> tuple[int
     for change in news.changes:
         candidates, rarity = await asyncio.to_thread(_candidates, news, change, lexical)
         rows = await store.events([one.seq for one in candidates], collection_id=news.collection_id)
-        events = {event.seq: event for event in rows if not _is_advice(event)}
-        judged = (
-            one.seq
-            for one in candidates
-            if one.seq in events
-            and is_replaced(events[one.seq].text[one.start : one.stop], change, rarity=rarity)
-        )
-        replaced.update(islice(judged, MOST_REPLACED))
+        replaced |= await asyncio.to_thread(_judged, change, candidates, rows, rarity)
     return tuple(sorted(replaced))
+
+
+def _judged(
+    change: Change,
+    candidates: Sequence[Candidate],
+    rows: Sequence[Event],
+    rarity: Mapping[str, float],
+) -> set[int]:
+    """Return those of the candidates that the change replaces, the best `MOST_REPLACED`."""
+    events = {event.seq: event for event in rows if not _is_advice(event)}
+    judged = (
+        one.seq
+        for one in candidates
+        if one.seq in events
+        and is_replaced(events[one.seq].text[one.start : one.stop], change, rarity=rarity)
+    )
+    return set(islice(judged, MOST_REPLACED))
 
 
 def _candidates(

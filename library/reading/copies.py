@@ -15,6 +15,7 @@ ever, and texts are read anyway before they are shown - so this looks at those, 
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from library.analysis import STOP_WORDS, words
 
@@ -35,6 +36,9 @@ SMALLEST_SAMPLE = 4
 SAMPLED_SHARE = 0.5
 MOST_POSTINGS = 8
 """Texts remembered for one run: who shares it with more is found by another."""
+KEPT_TEXTS = 256
+"""A conversation's questions find many of the same texts again; what is read of one takes about
+10 KB."""
 
 Run = tuple[str, str, str]
 _NAME = re.compile(r"\b[^\W\d_a-z]\w+")
@@ -74,7 +78,6 @@ class NearCopies:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._read: dict[int, _Read] = {}
         self._having: dict[Run, list[int]] = {}
 
     def add(self, text: str) -> int | None:
@@ -89,7 +92,8 @@ class NearCopies:
         for run in sample:
             shared.update(self._having.get(run, ()))
         for earlier in sorted(shared):
-            if shared[earlier] >= SAMPLED_SHARE * len(sample) and self._is_copy(number, earlier):
+            is_likely = shared[earlier] >= SAMPLED_SHARE * len(sample)
+            if is_likely and _is_copy(_read(text), _read(self._texts[earlier])):
                 return earlier
         for run in sample:
             having = self._having.setdefault(run, [])
@@ -97,23 +101,19 @@ class NearCopies:
                 having.append(number)
         return None
 
-    def _is_copy(self, one: int, other: int) -> bool:
-        for number in (one, other):
-            if number not in self._read:
-                self._read[number] = _read(self._texts[number])
-        return _is_copy(self._read[one], self._read[other])
 
-
-def _sample(text: str) -> set[Run]:
+@lru_cache(maxsize=KEPT_TEXTS)
+def _sample(text: str) -> frozenset[Run]:
     head = text[:SAMPLE_CHARS]
     cut = head.lower().split()
     if len(head) > SPACED_CHARS * len(cut):
         cut = words(head)  # A script without spaces, or a table of numbers.
     runs: list[Run] = list(zip(cut, cut[1:], cut[2:], strict=False))
-    sample = {run for run in runs if len(run[0]) >= LONG_WORD_CHARS}
-    return sample if len(sample) >= SMALLEST_SAMPLE else {*runs}
+    sample = frozenset(run for run in runs if len(run[0]) >= LONG_WORD_CHARS)
+    return sample if len(sample) >= SMALLEST_SAMPLE else frozenset(runs)
 
 
+@lru_cache(maxsize=KEPT_TEXTS)
 def _read(text: str) -> _Read:
     text = text[:READ_CHARS]
     found = words(text)

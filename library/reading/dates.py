@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from library.analysis import letter_runs
 from library.reading.calendar_words import (
     AMBIGUOUS_MONTHS,
     DAYS_OFF,
@@ -264,7 +265,6 @@ def _shifted(span: Span, before: str) -> Span:
 
 
 # -- the grammar --------------------------------------------------------------------------------
-_WORD = re.compile(r"[^\W\d_]+")
 _A_YEAR, _FIGURES = "a year", "figures"
 _HAS_YEAR = re.compile(r"(?:19|20)\d\d")
 _HAS_FIGURES = re.compile(r"\d[/.]\d+[/.]\d")
@@ -277,12 +277,12 @@ def _words(names: Iterable[str]) -> str:
 
 def _hint(name: str) -> str:
     """Return what a text that holds a name has among its `_hints`."""
-    return name[-1] if _is_unspaced(name) else _WORD.findall(name)[-1]
+    return name[-1] if _is_unspaced(name) else letter_runs(name)[-1]
 
 
 def _hints(read: str) -> set[str]:
     """Return the words of a text, its characters of scripts without spaces, what figures it has."""
-    found = {*_WORD.findall(read)}
+    found = {*letter_runs(read)}
     if _HAS_YEAR.search(read):
         found.add(_A_YEAR)
     if _HAS_FIGURES.search(read):

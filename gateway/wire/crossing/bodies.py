@@ -61,9 +61,6 @@ class AnyStored:
     def interrupted(self, call_id: str) -> Message:
         return self._dialect.interrupted(call_id)
 
-    def with_text_behind(self, message: Message, text: str) -> Message:
-        return self._dialect.with_text_behind(message, text)
-
 
 def _as_chat(raw: Mapping[str, Any], wire: Wire) -> dict[str, Any]:
     """Return a stored message in chat completions' form."""

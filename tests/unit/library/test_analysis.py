@@ -24,6 +24,8 @@ from library.analysis import (
         ("src/app/main.rs", ["src", "app", "main", "rs", "src/app/main.rs", "main.rs"]),
         ("2024-05-08", ["2024", "05", "08", "2024-05-08"]),
         ("well-known", ["well", "known"]),
+        ("(one--two). Three.", ["one", "two", "three"]),
+        (f"{'x' * 60}.Ab {'y' * 60}", ["x" * 48, "ab", "y" * 48]),
         ("東京都", ["東京", "京都"]),
         ("在AWS部署", ["在", "aws", "部署"]),
         ("카페", ["카페"]),
