@@ -240,37 +240,25 @@ class SqliteStore:
 
     async def prompt_state(self, thread_id: str, *, collection_id: int | None) -> bytes | None:
         """Return what the governor left at the thread's last turn."""
-
-        def work(connection: sqlite3.Connection) -> bytes | None:
-            number = threads.thread_number(connection, thread_id, collection_id)
-            (state,) = connection.execute(SQL["prompt_state"], (number,)).fetchone()
-            assert state is None or isinstance(state, bytes)
-            return state
-
-        return await self._read(work)
+        return await self._read(
+            lambda connection: threads.prompt_state(connection, thread_id, collection_id)
+        )
 
     async def set_prompt_state(
         self, thread_id: str, state: bytes, *, collection_id: int | None
     ) -> None:
         """Replace what the last turn of a thread left for its next one."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            number = threads.thread_number(connection, thread_id, collection_id)
-            connection.execute(SQL["set_prompt_state"], (state, number))
-
-        await self._write(work)
+        await self._write(
+            lambda connection: threads.set_prompt_state(connection, thread_id, collection_id, state)
+        )
 
     async def thread_budget(
         self, thread_id: str, *, collection_id: int | None
     ) -> tuple[str, int | None]:
         """Return a thread's id and the budget that was set for it alone."""
-
-        def work(connection: sqlite3.Connection) -> tuple[str, int | None]:
-            number = threads.thread_number(connection, thread_id, collection_id)
-            identifier, tokens = connection.execute(SQL["thread_budget"], (number,)).fetchone()
-            return identifier, tokens
-
-        return await self._read(work)
+        return await self._read(
+            lambda connection: threads.budget(connection, thread_id, collection_id)
+        )
 
     async def set_thread_budget(
         self, thread_id: str, budget_tokens: int | None, *, collection_id: int | None

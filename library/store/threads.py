@@ -37,6 +37,33 @@ def thread_number(connection: sqlite3.Connection, name: str, collection_id: int 
     raise UnknownRecord(kind="thread", name=name)
 
 
+def prompt_state(
+    connection: sqlite3.Connection, name: str, collection_id: int | None
+) -> bytes | None:
+    """Return what the governor left at a thread's last turn."""
+    number = thread_number(connection, name, collection_id)
+    (state,) = connection.execute(SQL["prompt_state"], (number,)).fetchone()
+    assert state is None or isinstance(state, bytes)
+    return state
+
+
+def set_prompt_state(
+    connection: sqlite3.Connection, name: str, collection_id: int | None, state: bytes
+) -> None:
+    """Replace it."""
+    number = thread_number(connection, name, collection_id)
+    connection.execute(SQL["set_prompt_state"], (state, number))
+
+
+def budget(
+    connection: sqlite3.Connection, name: str, collection_id: int | None
+) -> tuple[str, int | None]:
+    """Return a thread's id and the budget that was set for it alone."""
+    number = thread_number(connection, name, collection_id)
+    identifier, tokens = connection.execute(SQL["thread_budget"], (number,)).fetchone()
+    return identifier, tokens
+
+
 def event_by_id(
     connection: sqlite3.Connection, identifier: str, collection_id: int | None
 ) -> Event:

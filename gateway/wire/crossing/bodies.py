@@ -46,9 +46,6 @@ class AnyStored:
     def written(self, planned: PlannedMessage) -> Message:
         return self._dialect.written(planned)
 
-    def with_text_behind(self, message: Message, text: str) -> Message:
-        return self._dialect.with_text_behind(message, text)
-
     def filled(self, message: Message, words: str) -> Message:
         return self._dialect.filled(message, words)
 
