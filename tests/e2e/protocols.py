@@ -372,6 +372,13 @@ def _stored_in_responses(body: Json) -> Json:
     return {"content": None, **message} if message["role"] == "assistant" else message
 
 
+def _responses_event(kind: str, **fields: Any) -> bytes:
+    return named_event(kind, sequence_number=0, **fields)
+
+
+_AT: Json = {"output_index": 0, "item_id": "msg_1", "content_index": 0}
+_OPENED = {**responses_answers.spoken(""), "status": "in_progress", "content": []}
+_BEGUN_RESPONSE = responses_answers.response(status="in_progress")
 RESPONSES = Protocol(
     name="responses",
     path="/responses",
@@ -384,6 +391,14 @@ RESPONSES = Protocol(
     violations=lambda body, budget: legality.violations(
         _read_responses(body), budget_tokens=budget
     ),
+    begin=_responses_event("response.created", response=_BEGUN_RESPONSE)
+    + _responses_event("response.output_item.added", output_index=0, item=_OPENED),
+    piece=lambda text: _responses_event("response.output_text.delta", **_AT, delta=text),
+    end=(
+        _responses_event("response.output_text.done", **_AT),
+        _responses_event("response.completed", response=responses_answers.response()),
+    ),
+    broken=lambda text: _responses_event("error", code="server_error", message=text, param=None),
 )
 
 PROTOCOLS: Sequence[Protocol] = (CHAT, MESSAGES, RESPONSES)
@@ -393,10 +408,6 @@ in_each_protocol = pytest.mark.parametrize(
     "protocol", PROTOCOLS, ids=lambda one: one.name, indirect=True
 )
 """Runs a test once for each protocol that clients speak (the fixture `protocol`)."""
-in_chat_and_messages = pytest.mark.parametrize(
-    "protocol", (CHAT, MESSAGES), ids=lambda one: one.name, indirect=True
-)
-"""The same, where Responses has a test of its own (its events have numbers, its replies names)."""
 
 
 def protocol_at(path: str) -> Protocol | None:

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.answers import Json, call
 from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.protocols import in_chat_and_messages, in_each_protocol
+from tests.e2e.protocols import in_each_protocol
 from tests.e2e.stub_upstream import Seen, StubUpstream
 from tests.e2e.talk import (
     Client,
@@ -213,7 +213,7 @@ BROKEN = {
 }
 
 
-@in_chat_and_messages
+@in_each_protocol
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("budget", [700, 4_000])
 def test_a_broken_transcript_is_repaired_and_the_thread_goes_on(
@@ -246,7 +246,7 @@ def test_governing_a_governed_transcript_changes_nothing(ask: Ask, topic: str) -
         assert texts(again.messages).count("finish") == texts(first.messages).count("finish")
 
 
-@in_chat_and_messages
+@in_each_protocol
 @pytest.mark.parametrize(
     "empty",
     [

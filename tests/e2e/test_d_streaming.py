@@ -27,7 +27,7 @@ from tests.e2e.answers import (
 )
 from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.protocols import Protocol, in_chat_and_messages
+from tests.e2e.protocols import Protocol, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, RawConnection, Reply, user
 
@@ -49,7 +49,7 @@ def stored_reply(gateway: GatewayProcess, turn_id: str) -> dict[str, Any] | None
     return found[-1] if found else None
 
 
-@in_chat_and_messages
+@in_each_protocol
 def test_each_chunk_is_forwarded_before_the_next_one_is_made(
     client: Client, upstream: StubUpstream, topic: str, protocol: Protocol
 ) -> None:
@@ -254,7 +254,7 @@ HANGING: dict[str, tuple[Answer | None, bytes | None, bool]] = {
 """None: a stream in the client's protocol."""
 
 
-@in_chat_and_messages
+@in_each_protocol
 @pytest.mark.parametrize("phase", HANGING)
 def test_a_client_that_hangs_up_closes_the_upstream_within_a_second(
     gateway: GatewayProcess, upstream: StubUpstream, topic: str, phase: str, protocol: Protocol
@@ -320,7 +320,7 @@ def test_a_cut_stream_is_stored_as_partial_and_ends_with_an_error_event(
     assert "half an ans" in str(row["body"])
 
 
-@in_chat_and_messages
+@in_each_protocol
 @pytest.mark.parametrize("is_within_an_event", [False, True])
 def test_a_stream_that_is_cut_is_stored_as_partial_and_told_in_the_clients_protocol(
     client: Client,
@@ -389,7 +389,7 @@ ERRORS: dict[str, Answer] = {
 }
 
 
-@in_chat_and_messages
+@in_each_protocol
 @pytest.mark.parametrize("stream_asked", [False, True])
 @pytest.mark.parametrize("kind", ERRORS)
 def test_an_error_before_the_first_byte_keeps_its_status_and_body(
@@ -412,7 +412,7 @@ def test_an_error_before_the_first_byte_keeps_its_status_and_body(
     assert report["state"] == "failed"
 
 
-@in_chat_and_messages
+@in_each_protocol
 def test_an_error_event_within_a_stream_is_relayed_and_recorded_as_failed(
     client: Client,
     gateway: GatewayProcess,
@@ -429,7 +429,7 @@ def test_an_error_event_within_a_stream_is_relayed_and_recorded_as_failed(
     assert (report["state"], report["error"]) == ("failed", "GPU lost")
 
 
-@in_chat_and_messages
+@in_each_protocol
 def test_an_upstream_that_is_not_there_is_a_bad_gateway(
     start_gateway: StartGateway, topic: str, protocol: Protocol
 ) -> None:
@@ -461,7 +461,7 @@ def test_an_upstream_that_takes_too_long_is_given_up(
     assert gateway.report(reply.turn_id)["state"] == "failed"
 
 
-@in_chat_and_messages
+@in_each_protocol
 def test_an_upstream_that_drops_the_connection_at_once_is_tried_again(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -472,7 +472,7 @@ def test_an_upstream_that_drops_the_connection_at_once_is_tried_again(
     assert len(upstream.chats) == 2
 
 
-@in_chat_and_messages
+@in_each_protocol
 def test_an_idle_stream_carries_comments_when_asked_to(
     start_gateway: StartGateway, upstream: StubUpstream, topic: str, protocol: Protocol
 ) -> None:
@@ -521,7 +521,7 @@ def test_any_end_of_a_stream_is_committed(
         assert report["usage"]["prompt_tokens"] == 11
 
 
-@in_chat_and_messages
+@in_each_protocol
 @pytest.mark.parametrize("steps", [[], [b": hello\n\n"], [b"Internal Server Error"]])
 def test_a_stream_without_an_event_is_an_error_for_the_client_and_in_the_record(
     client: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, steps: list[Step]
