@@ -21,6 +21,7 @@ from gateway.mcp.endpoint import PATH as MCP_PATH
 from gateway.mcp.endpoint import Endpoint
 from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
+from gateway.routes.documents import DocumentRoutes
 from gateway.routes.governed import Governed
 from gateway.routes.health import HealthRoutes
 from gateway.routes.insights import InsightRoutes
@@ -67,6 +68,7 @@ def build_app(
         *LibraryRoutes(gateway).routes(),
         *MovingRoutes(gateway).routes(),
         *InsightRoutes(gateway).routes(),
+        *DocumentRoutes(gateway).routes(),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False

@@ -28,6 +28,7 @@ from library.embedding.names import NONE
 from library.embedding.opening import EmbedderOptions
 from library.grep.texts import Texts
 from library.indexer import Indexer
+from library.kinds.documents import Documents
 from library.kinds.insights import Insights
 from library.kinds.landing import Landing
 from library.lexical import LexicalUnavailable
@@ -118,7 +119,9 @@ class Library:
             generations=self._generations,
             rests_on=self._rests_on,
         )
-        self.insights = Insights(self._landing(now), self.search)
+        landing = self._landing(now)
+        self.insights = Insights(landing, self.search)
+        self.documents = Documents(landing, self.wait_indexed)
 
     def _landing(self, now: Callable[[], datetime]) -> Landing:
         """Return what carries out writes to records that are no chats."""

@@ -51,11 +51,12 @@ Block = tuple[int, int]
 """Start and stop of a code fence or a table."""
 
 
-def passages_of(seq: int, text: str) -> tuple[Passage, ...]:
-    """Return the passages of an event's text in order; none for a text without words."""
+def passages_of(seq: int, text: str, *, is_code: bool = False) -> tuple[Passage, ...]:
+    """Return the passages of an event's text in order; none for a text without words. What is all
+    code is cut as what stands in a code fence is."""
     if not text or text.isspace():
         return ()
-    stops = _stops(text)
+    stops = _stops(text, is_code=is_code)
     starts = (0, *stops[:-1])
     return tuple(
         Passage(seq=seq, ordinal=ordinal, part_count=len(stops), start=start, stop=stop)
@@ -63,11 +64,11 @@ def passages_of(seq: int, text: str) -> tuple[Passage, ...]:
     )
 
 
-def _stops(text: str) -> list[int]:
+def _stops(text: str, *, is_code: bool) -> list[int]:
     stops: list[int] = []
     if len(text) <= LARGEST_CHARS:
         return [len(text)]
-    blocks = _blocks(text)
+    blocks = [(0, len(text))] if is_code else _blocks(text)
     start = 0
     while len(text) - start > LARGEST_CHARS:
         start = _cut(text, start, blocks)

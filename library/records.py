@@ -354,3 +354,5 @@ class SearchResult:
     """The watermark the answer stands on."""
     certainty: float = 1.0
     """In [0, 1]: how sure it is that any of it bears on the question."""
+    is_torn: bool = False
+    """A document was replaced meanwhile, again and again: some of its parts may be missing."""

@@ -121,6 +121,7 @@ def event_fields(event: Event) -> dict[str, Any]:
         "session_id": event.session_id,
         "branch_id": event.branch_id,
         "position": event.position,
+        "kind": event.kind,
         "role": event.role,
         "text": event.text,
         "body": event.body,

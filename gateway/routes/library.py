@@ -28,6 +28,7 @@ from gateway.routes.answers import (
     principal_of,
     text,
 )
+from gateway.routes.asked import FILTER_PARAMETERS, filter_of
 from gateway.routes.governed import TOKENS_MAX
 from gateway.settings import OFFLINE
 from governor.desk.refreshing import refresh_desk
@@ -35,6 +36,7 @@ from governor.state import loaded
 from library.asking import Question, ask, first_event
 from library.errors import UnknownRecord
 from library.grep.grep import Pattern, grep
+from library.kinds.citing import told_by
 from library.library import Library
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -71,7 +73,7 @@ class LibraryRoutes:
             route("/threads/{thread}/budget", self.set_budget, "PUT"),
             route("/collections/{collection}", self.forget_collection, "DELETE"),
             route("/events/{event}", self.event),
-            route("/search", self.search, takes="q thread collection limit"),
+            route("/search", self.search, takes=f"q thread collection limit {FILTER_PARAMETERS}"),
             route("/grep", self.grep, takes="q thread collection limit fuzzy case"),
             route("/pins", self.pins, takes="thread"),
             route("/pins", self.pin, "POST"),
@@ -199,12 +201,14 @@ class LibraryRoutes:
                 collection_id=collection_id,
                 limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
                 thread=thread,
+                filter=filter_of(request),
             ),
         )
         hits = [
             event_fields(hit.event)
             | {
                 "text": hit.event.text[hit.passage.start : hit.passage.stop],
+                "who": told_by(hit.event),
                 "score": hit.score,
                 "signals": dict(hit.signals),
                 "replaces": hit.replaces,

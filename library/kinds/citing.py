@@ -18,6 +18,11 @@ def _span(first: object, last: object) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
+def told_by(event: Event) -> str:
+    """Return who said something, or where it is from."""
+    return teller(event) if event.kind != "chat" else event.name or event.role
+
+
 def teller(event: Event) -> str:
     """Return who tells a record that is no chat: `decision by Ada`, `src/app.py:10-42`."""
     if event.kind != "insight":

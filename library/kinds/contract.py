@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from library.kinds.filter import Filter
+from library.kinds.filter import Filter, Kind
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
 from library.records import Event
 
@@ -32,8 +32,11 @@ class Kinds(Protocol):
         """Change a record, its text as a new live version; pins and replacements come along. What
         becomes critical is pinned, what is so no longer is let go."""
 
-    async def begin_edition(self, no: int, edition: Edition, *, now: datetime) -> Written:
-        """Store an edition beside the live one; nobody finds it yet."""
+    async def begin_edition(
+        self, no: int, edition: Edition, *, now: datetime, branch_id: int | None = None
+    ) -> Written:
+        """Store an edition, or what follows of one on `branch_id`, beside the live one; nobody
+        finds it yet."""
 
     async def finish_edition(
         self, no: int, branch_id: int, facts: Facts, *, said_at: datetime, now: datetime
@@ -55,8 +58,17 @@ class Kinds(Protocol):
     async def owned(self, collection_id: int) -> list[tuple[int, int]]:
         """Return (thread that finds it alone, thread of the record) of every such record."""
 
-    async def documents(self, collection_id: int, *, project: str) -> dict[str, Shelved]:
-        """Return a project's documents by their sources."""
+    async def of_source(
+        self, collection_id: int, *, kind: Kind, project: str, source: str, digest: bytes
+    ) -> Shelved | None:
+        """Return the record of a project that was shelved from a source; with none (""), that of
+        the same content."""
+
+    async def lines(self, no: int, *, first: int, last: int, limit: int) -> list[Event]:
+        """Return the live parts of a record that hold any of some lines, in order."""
+
+    async def size(self, no: int) -> tuple[int, int]:
+        """Return how many parts, and lines, the live version of a record has."""
 
     async def parts(self, no: int, *, first: int = 0, limit: int) -> list[Event]:
         """Return at most `limit` parts of a record's live version from number `first` on."""

@@ -21,6 +21,7 @@ from library.cache.rankings import ReadEvents
 from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning, Serving
 from library.embedding.protocol import EmbedderUnavailable
+from library.kinds.filter import KINDS
 from library.lexical import LexicalUnavailable, stems
 from library.links.placing import with_replacements
 from library.reading.speakers import speaker_key
@@ -70,6 +71,10 @@ TAIL_EVENTS = 256
 """Newest events that are not in the index yet and are scored here, a millisecond at most: what a
 thread can bring while indexing gathers."""
 
+EDITIONS_MOST = 3
+"""A search is run anew when a document was replaced while it ran; then it takes what there is."""
+DOCUMENT = KINDS.index("document")
+
 
 class Search:
     """See the module's docstring."""
@@ -99,7 +104,27 @@ class Search:
         self._on_damage = on_damage
 
     async def run(self, query: SearchQuery) -> SearchResult:
-        """Return at most `query.limit` passages in scope, best first."""
+        """Return at most `query.limit` passages in scope, best first; those of a document that is
+        replaced meanwhile are of one edition, the old or the new."""
+        for _ in range(EDITIONS_MOST):
+            result = await self._run(query)
+            if await self._is_of_one_edition(result):
+                break
+            self.paths.forget()
+        return result
+
+    async def _is_of_one_edition(self, result: SearchResult) -> bool:
+        """Tell whether all that was found of documents is of their live editions."""
+        parts = [hit.event for hit in result.hits if hit.event.kind == "document"]
+        if result.is_torn or not parts:
+            return not result.is_torn
+        paths = await self._store.live_paths({part.thread_no for part in parts})
+        return all(
+            any(part.branch_id == segment.branch_id for segment in paths[part.thread_no])
+            for part in parts
+        )
+
+    async def _run(self, query: SearchQuery) -> SearchResult:
         degraded: list[str] = []
         # Before the index is asked: what it takes in meanwhile, it did not find.
         was_whole = self._catalogue.is_whole
@@ -134,10 +159,14 @@ class Search:
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
         )
-        hits = await self._loaded(query, where, ranked)
+        hits, is_torn = await self._loaded(query, where, ranked)
         sure = certainty(found, self._weights, cosines=cosines)
         return SearchResult(
-            tuple(hits), tuple(sorted(degraded)), self._backlog.indexed_upto, certainty=sure
+            tuple(hits),
+            tuple(sorted(degraded)),
+            self._backlog.indexed_upto,
+            certainty=sure,
+            is_torn=is_torn,
         )
 
     async def _by_words(
@@ -301,11 +330,10 @@ class Search:
 
     async def _loaded(
         self, query: SearchQuery, where: Where, ranked: Iterator[Ranked]
-    ) -> list[Hit]:
-        """Return hits with their events, and what replaces one in front of it.
-
-        What was deleted meanwhile gives way to the next.
-        """
+    ) -> tuple[list[Hit], bool]:
+        """Return hits with their events, what replaces one in front of it; and whether a part of a
+        document was deleted meanwhile. What is deleted gives way to the next."""
+        is_torn = False
         hits: list[Hit] = []
         asked: list[int] = []
         pairs: list[tuple[int, int]] = []
@@ -320,11 +348,14 @@ class Search:
                 event = events.get(one.candidate.seq)
                 if event is not None and _is_same(event, one.candidate):
                     hits.append(Hit(event, _passage(one.candidate), one.score, one.signals))
+                is_torn = is_torn or (event is None and one.candidate.kind == DOCUMENT)
         hits = hits[: query.limit]
         seqs = {hit.event.seq for hit in hits}
         if seqs != {*asked}:
             pairs = await self._store.replacements(sorted(seqs))
-        return await self._with_replacements(query, where, hits, pairs) if pairs else hits
+        if pairs:
+            hits = await self._with_replacements(query, where, hits, pairs)
+        return hits, is_torn
 
     async def _with_replacements(
         self,

@@ -510,8 +510,21 @@ ORDER BY r.said_at DESC, r.thread_no DESC LIMIT :limit OFFSET :offset
 -- name: owned_records
 SELECT owner_no, thread_no FROM record WHERE collection_id = ? AND owner_no IS NOT NULL
 
--- name: documents
-SELECT thread_no FROM record WHERE collection_id = ? AND kind = 'document' AND project = ?
+-- name: record_of_source
+SELECT thread_no FROM record
+WHERE collection_id = :collection_id AND kind = :kind AND project = :project
+  AND iif(:source = '', digest = :digest, source = :source)
+ORDER BY thread_no LIMIT 1
+
+-- name: record_lines
+SELECT e.seq FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch
+WHERE t.no = :no AND json_extract(e.body, '$.lines[1]') >= :first
+  AND json_extract(e.body, '$.lines[0]') <= :last
+ORDER BY e.position LIMIT :limit
+
+-- name: record_size
+SELECT count(*), max(json_extract(e.body, '$.lines[1]'))
+FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch WHERE t.no = ?
 
 -- ---- deletion -------------------------------------------------------------------------------
 

@@ -13,11 +13,12 @@ from typing import Protocol, TypeVar
 
 import orjson
 
-from library.kinds.filter import CRITICAL, IMPORTANCES, Filter
+from library.kinds.filter import CRITICAL, IMPORTANCES, Filter, Kind
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
 from library.records import Event
 from library.store.encoding import read_events, to_micros
 from library.store.lanes import Work
+from library.store.matching import Node
 from library.store.shelved.rows import read_record, record_number, row_of, set_tags, where_of
 from library.store.statements import SQL
 from library.store.threads import PINS_MAX, delete_threads
@@ -63,13 +64,13 @@ class SqliteKinds:
             connection.execute(SQL["insert_record"], row_of(no, collection_id, facts, edition))
             set_tags(connection, no, facts.tags)
             writing = _Writing(connection, no, collection_id, at, self._options)
-            branch_id = writing.append(edition)
+            first, branch_id = writing.append(edition)
             if is_live:
                 writing.make_live(branch_id, edition)
                 writing.replace(replaced_seqs)
                 if facts.importance == IMPORTANCES[CRITICAL]:
                     writing.pin(facts.owner_no)
-            return writing.written(branch_id)
+            return writing.written(branch_id, after=first)
 
         return await self._write(work)
 
@@ -80,9 +81,9 @@ class SqliteKinds:
             before = read_record(connection, no)
             at = to_micros(now)
             writing = _Writing(connection, no, before.collection_id, at, self._options)
-            branch_id = 0
+            first = branch_id = 0
             if change.edition is not None:
-                branch_id = writing.append(change.edition)
+                first, branch_id = writing.append(change.edition)
                 writing.make_live(branch_id, change.edition)
             writing.set_facts(before, change)
             writing.replace(change.replaced_seqs)
@@ -94,17 +95,20 @@ class SqliteKinds:
                 writing.pin(after.facts.owner_no)
             elif was and not now_is:
                 writing.unpin()
-            return writing.written(branch_id)
+            return writing.written(branch_id, after=first)
 
         return await self._write(work)
 
-    async def begin_edition(self, no: int, edition: Edition, *, now: datetime) -> Written:
-        """Store an edition beside the live one; nobody finds it yet."""
+    async def begin_edition(
+        self, no: int, edition: Edition, *, now: datetime, branch_id: int | None = None
+    ) -> Written:
+        """Store an edition, or what follows on a branch, beside the live one; nobody finds it."""
 
         def work(connection: sqlite3.Connection) -> Written:
             before = read_record(connection, no)
             writing = _Writing(connection, no, before.collection_id, to_micros(now), self._options)
-            return writing.written(writing.append(edition))
+            first, own = writing.append(edition, branch_id)
+            return writing.written(own, after=first)
 
         return await self._write(work)
 
@@ -167,13 +171,36 @@ class SqliteKinds:
 
         return await self._read(work)
 
-    async def documents(self, collection_id: int, *, project: str) -> dict[str, Shelved]:
-        """Return a project's documents by their sources."""
+    async def of_source(
+        self, collection_id: int, *, kind: Kind, project: str, source: str, digest: bytes
+    ) -> Shelved | None:
+        """Return the record of a project that was shelved from a source; without one, that of the
+        same content."""
 
-        def work(connection: sqlite3.Connection) -> dict[str, Shelved]:
-            rows = connection.execute(SQL["documents"], (collection_id, project)).fetchall()
-            found = [read_record(connection, no) for (no,) in rows]
-            return {one.facts.source: one for one in found}
+        def work(connection: sqlite3.Connection) -> Shelved | None:
+            wanted: dict[str, object] = {"collection_id": collection_id, "kind": kind}
+            wanted |= {"project": project, "source": source, "digest": digest}
+            row = connection.execute(SQL["record_of_source"], wanted).fetchone()
+            return None if row is None else read_record(connection, row[0])
+
+        return await self._read(work)
+
+    async def lines(self, no: int, *, first: int, last: int, limit: int) -> list[Event]:
+        """Return the live parts of a record that hold any of some lines, in order."""
+
+        def work(connection: sqlite3.Connection) -> list[Event]:
+            wanted = {"no": no, "first": first, "last": last, "limit": limit}
+            rows = connection.execute(SQL["record_lines"], wanted).fetchall()
+            return read_events(connection, [seq for (seq,) in rows])
+
+        return await self._read(work)
+
+    async def size(self, no: int) -> tuple[int, int]:
+        """Return how many parts, and lines, the live version of a record has."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+            count, lines = connection.execute(SQL["record_size"], (no,)).fetchone()
+            return count, lines or 0
 
         return await self._read(work)
 
@@ -231,12 +258,18 @@ class _Writing:
         self._no = no
         self._tree = Tree(connection, collection_id, no, None, now, options)
 
-    def append(self, edition: Edition) -> int:
-        """Store an edition on a branch of its own; return the branch."""
-        last = self._tree.append(None, edition.messages)
+    def append(self, edition: Edition, branch_id: int | None = None) -> tuple[int, int]:
+        """Store an edition on a branch of its own, or more of one behind what that has; return the
+        position in front of it, and the branch."""
+        after = None
+        if branch_id is None:
+            self._connection.execute(SQL["count_version"], (self._no,))
+        else:
+            row = self._connection.execute(SQL["tail_of_branch"], (branch_id, 2**40, 1)).fetchone()
+            after = Node(row[0], self._no, row[1], row[2], row[3])
+        last = self._tree.append(after, edition.messages)
         assert last is not None
-        self._connection.execute(SQL["count_version"], (self._no,))
-        return last.branch_id
+        return -1 if after is None else after.position, last.branch_id
 
     def make_live(self, branch_id: int, edition: Edition) -> None:
         """Let an edition be the one that is found; pins and links come along."""
@@ -309,8 +342,9 @@ class _Writing:
             self._connection.execute(SQL[statement], (self._no, branch_id))
         return tuple(seq for (seq,) in rows)
 
-    def written(self, branch_id: int) -> Written:
-        """Return what the record is now, and what is new."""
-        rows = self._connection.execute(SQL["branch_seqs"], (branch_id,)).fetchall()
+    def written(self, branch_id: int, *, after: int) -> Written:
+        """Return what the record is now, and what is new: behind position `after`."""
+        span = (branch_id, after, 2**40)
+        rows = self._connection.execute(SQL["seqs_of_branch"], span).fetchall()
         events = read_events(self._connection, [seq for (seq,) in rows])
         return Written(read_record(self._connection, self._no), tuple(events), (), branch_id)
