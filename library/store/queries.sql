@@ -439,7 +439,7 @@ SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id AND e.positi
 WHERE b.thread_no = ? ORDER BY e.seq
 
 -- name: branch_seqs
-SELECT seq FROM event WHERE branch_id = ? ORDER BY position
+SELECT seq FROM event WHERE branch_id = ? AND position > ? ORDER BY position
 
 -- name: other_seqs
 SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id

@@ -329,7 +329,7 @@ class _Writing:
         if not pinned:
             return
         seqs = [seq for (seq,) in pinned]
-        fresh = [seq for (seq,) in self._connection.execute(SQL["branch_seqs"], (branch_id,))]
+        fresh = [seq for (seq,) in self._connection.execute(SQL["branch_seqs"], (branch_id, -1))]
         by_text = {event.text: event.seq for event in read_events(self._connection, fresh)}
         for event in read_events(self._connection, seqs):
             if event.text in by_text:
@@ -344,7 +344,6 @@ class _Writing:
 
     def written(self, branch_id: int, *, after: int) -> Written:
         """Return what the record is now, and what is new: behind position `after`."""
-        span = (branch_id, after, 2**40)
-        rows = self._connection.execute(SQL["seqs_of_branch"], span).fetchall()
+        rows = self._connection.execute(SQL["branch_seqs"], (branch_id, after)).fetchall()
         events = read_events(self._connection, [seq for (seq,) in rows])
         return Written(read_record(self._connection, self._no), tuple(events), (), branch_id)
