@@ -51,6 +51,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "redis": ("library/cache/redis.py",),
     "regex": ("library/grep/grep.py",),
     "rich": ("gateway/cli/tables.py", "gateway/cli/progress.py", "gateway/bench/progress.py"),
+    "selectolax": ("library/extracting/html.py",),
     "sqlite3": (
         "library/store/*",
         "library/importing/databases.py",
@@ -78,6 +79,7 @@ HEAVY = {
         "redis",
     ),
     *("backports", "brotli"),
+    *("pathspec", "library.extracting.pdf", "library.extracting.html"),
     *("gateway.app", "gateway.cli.serving", "gateway.mcp.carrier", "gateway.mcp.serving"),
 }
 """What may be imported inside a function, because its cost is not owed at every start."""

@@ -4,7 +4,6 @@ Text is kept exactly, line ends and indentation included; only a byte order mark
 """
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Literal, get_args
 
 from library.errors import Unacceptable
@@ -42,7 +41,8 @@ class Extracted:
 
 def type_of(source: str, content: bytes) -> DocumentType:
     """Return the kind of a document by its name, or where that says nothing by how it begins."""
-    suffix = PurePosixPath(source.lower()).suffix
+    stem, dot, ending = source.lower().rpartition("/")[2].rpartition(".")
+    suffix = f".{ending}" if dot and stem else ""
     head = content[:LOOKED_AT_BYTES].lstrip()[:64].lower()
     if suffix == ".pdf" or head.startswith(b"%pdf-"):
         return "pdf"
