@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gateway.wire.crossing.frame import Untranslatable
+from gateway.wire.crossing.messages_bodies import as_anthropics, as_openais
 from gateway.wire.crossing.responses_request import chat_messages
 from gateway.wire.lenient import dicts
+from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.protocol import Wire
 from gateway.wire.responses.items import string
 from gateway.wire.responses.message import ITEMS
@@ -33,9 +35,9 @@ class AnyStored:
         if theirs is self._wire:
             return self._dialect.message_of(raw)
         chat = _as_chat(raw, theirs)
-        return self._dialect.message_of(
-            {ITEMS: list(_items(chat))} if self._wire is RESPONSES else chat
-        )
+        if self._wire is RESPONSES:
+            return self._dialect.message_of({ITEMS: list(_items(chat))})
+        return self._dialect.message_of(as_anthropics(chat) if self._wire is MESSAGES else chat)
 
     def user_message(self, text: str) -> Message:
         return self._dialect.user_message(text)
@@ -61,6 +63,8 @@ class AnyStored:
 
 def _as_chat(raw: Mapping[str, Any], wire: Wire) -> dict[str, Any]:
     """Return a stored message in chat completions' form."""
+    if wire is MESSAGES:
+        return as_openais(raw)
     if wire is not RESPONSES:
         return dict(raw)
     try:
