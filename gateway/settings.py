@@ -358,6 +358,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,
             desk_placement=own.desk_placement,
             desk_replacement=own.desk_replacement,
+            price=own.price,
+            cache_read_price=own.cache_read_price,
+            cache_write_price=own.cache_write_price,
         )
 
     @property

@@ -218,6 +218,8 @@ class SwapReport:
     degraded: list[str] = field(default_factory=list)
     usage: dict[str, Any] | None = None
     """The upstream's own numbers."""
+    cached_tokens: int | None = None
+    """Of the prompt, what the upstream said it read out of its cache; None: it said nothing."""
     reply_tokens: int | None = None
     is_reply_tokens_estimated: bool = False
     finish_reason: str | None = None
