@@ -42,6 +42,7 @@ COMMANDS = {
     "restore": ("cli.moving.copies", "Put a backup in the database's place."),
     "stats": ("cli.moving.stats", "Count what is stored."),
     "reembed": ("cli.moving.stats", "Embed what is owed, or everything anew, and wait for it."),
+    "hook": ("hooks.command", "Hooks for Claude Code: save, brief, remind; install them."),
     "model": ("model", "Show, check or install the embedding model."),
     "verify": ("verify", "Check everything stored against its digests."),
     "bench": ("bench.command", "Measure what is found, on conversations with labelled questions."),
