@@ -141,8 +141,7 @@ def places(
 
 
 def _first_spoken(request: TurnRequest) -> int:
-    spoken = (at for at, message in enumerate(request.messages) if message.role != "system")
-    return next(spoken, len(request.messages))
+    return next(at for at, message in enumerate(request.messages) if message.role != "system")
 
 
 def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:

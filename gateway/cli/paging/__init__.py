@@ -1,1 +1,0 @@
-"""Commands about what is sent: `desk`, `savings`."""

@@ -1,0 +1,89 @@
+"""`scripts/clients`: every client in every protocol it speaks, and the table of what passed."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.clients.conformance import STEPS, conform
+from tests.e2e.clients.environments import Client, install, listed_clients
+from tests.e2e.clients.model import ScriptedModel
+
+README = Path(__file__).resolve().parents[3] / "README.md"
+BEGIN, END = "<!-- clients -->", "<!-- /clients -->"
+Row = tuple[Client, str, dict[str, str]]
+
+
+def main() -> int:
+    clients = listed_clients()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a client; none: all of them")
+    parser.add_argument("--list", action="store_true", help="only list the clients")
+    parser.add_argument("--write", action="store_true", help="renew the table in the README")
+    given = parser.parse_args()
+    if given.list:
+        for client in clients.values():
+            sys.stdout.write(f"{client.name:<18} {client.version:<10} {client.protocols}\n")
+        return 0
+    unknown = {*given.names} - {*clients}
+    if unknown:
+        parser.error(f"no client is called {', '.join(sorted(unknown))}; --list shows them")
+    rows = run([clients[name] for name in given.names or clients])
+    if given.write:
+        write(table(rows))
+    return 1 if any(problem for _, _, result in rows for problem in result.values()) else 0
+
+
+def run(clients: list[Client]) -> list[Row]:
+    """Run each client in each of its protocols, and say how each went."""
+    rows: list[Row] = []
+    model = ScriptedModel()
+    model.start()
+    try:
+        for client in clients:
+            for protocol in client.protocols:
+                result = _result(client, protocol, model)
+                rows.append((client, protocol, result))
+                for step, problem in result.items():
+                    said = f"x  {problem}" if problem else "ok"
+                    sys.stdout.write(f"{client.name} {protocol} {step}: {said}\n")
+                    sys.stdout.flush()
+    finally:
+        model.stop()
+    return rows
+
+
+def _result(client: Client, protocol: str, model: ScriptedModel) -> dict[str, str]:
+    try:
+        install(client)
+    except (subprocess.SubprocessError, OSError) as error:
+        return dict.fromkeys(client.steps(STEPS), f"it could not be installed: {error}")
+    return conform(client, protocol, model)
+
+
+def table(rows: list[Row]) -> str:
+    """Return the table for the README."""
+    head = ["client", "version", "protocol", *STEPS]
+    lines = [f"| {' | '.join(head)} |", f"| {' | '.join(['---'] * len(head))} |"]
+    for client, protocol, result in rows:
+        cells = [_cell(result.get(step)) for step in STEPS]
+        lines.append(f"| {' | '.join([client.name, client.version, protocol, *cells])} |")
+    return "\n".join(lines)
+
+
+def _cell(problem: str | None) -> str:
+    if problem is None:
+        return "-"
+    return "fails" if problem else "passes"
+
+
+def write(lines: str) -> None:
+    """Put the table between its marks."""
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    README.write_text(f"{before}{BEGIN}\n{lines}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

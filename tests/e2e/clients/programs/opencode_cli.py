@@ -1,0 +1,101 @@
+"""The OpenCode CLI, `opencode run`: chat completions by a provider of its configuration; responses
+and messages by its own providers, told of the gateway as `run` tells them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from talk import (
+    COUNT,
+    FACT,
+    FAIL,
+    HANG,
+    KEY,
+    MODEL,
+    QUESTION,
+    WEATHER,
+    filler,
+    say,
+    wait_until_asked,
+)
+
+from gateway.cli.running.programs import OPENCODE_CONFIG, bases, launch
+
+MODELS = {
+    "chat": f"library/{MODEL}",
+    "responses": f"openai/{MODEL}",
+    "messages": "anthropic/claude-sonnet-4-5",
+}
+TURNS = 5
+WORDS = 9_000
+
+
+def main(protocol: str, base_url: str) -> None:
+    origin = base_url.removesuffix("/v1")
+    config = {
+        "model": MODELS[protocol],
+        "small_model": MODELS[protocol],
+        "permission": "allow",
+        "autoupdate": False,
+        "share": "disabled",
+        "provider": {
+            "library": {
+                "npm": "@ai-sdk/openai-compatible",
+                "options": {"baseURL": f"{origin}/v1", "apiKey": KEY},
+                "models": {MODEL: {"limit": {"context": 400_000, "output": 8_000}}},
+            },
+            "openai": {"options": {"apiKey": KEY}},
+            "anthropic": {"options": {"apiKey": KEY}},
+        },
+    }
+    environment = os.environ | {
+        OPENCODE_CONFIG: json.dumps(config),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    }
+
+    def started(*arguments: str) -> subprocess.Popen[str]:
+        command = ("opencode", "run", "--format", "json", *arguments)
+        made = launch(command, bases(origin, to=None), environment)
+        return subprocess.Popen(
+            made.command,
+            env=made.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def opencode(*arguments: str) -> str:
+        """Return what the agent said, and what went wrong."""
+        out, err = started(*arguments).communicate(timeout=240)
+        said = []
+        for line in out.splitlines():
+            row = json.loads(line) if line.startswith("{") else {}
+            if row.get("type") == "text":
+                said.append(row["part"]["text"])
+            if row.get("type") == "error":
+                said.append(json.dumps(row))
+        return "\n".join(said) or err[-500:]
+
+    said = opencode(FACT)
+    for turn in range(TURNS):
+        said = opencode("--continue", filler(turn, words=WORDS))
+    say("chat", said)
+    say("recall", opencode("--continue", QUESTION))
+    say("stream", opencode(COUNT))
+    say("tools", opencode(WEATHER))
+    say("error", opencode(FAIL))
+    hung = started(HANG)
+    wait_until_asked(origin)
+    os.killpg(hung.pid, signal.SIGKILL)  # With the programs that it started.
+    hung.communicate()
+    say("disconnect", "left")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

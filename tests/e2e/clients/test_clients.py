@@ -1,0 +1,45 @@
+"""The clients that most people use, as continuous integration runs them.
+
+`scripts/clients` runs all of them. Each has an environment of its own at a pinned version, which is
+made where it is missing (with --all).
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.clients.conformance import STEPS, conform
+from tests.e2e.clients.environments import Client, install, is_installed, listed_clients
+from tests.e2e.clients.model import ScriptedModel
+
+PAIRS = [(one, protocol) for one in listed_clients().values() for protocol in one.protocols]
+IN_CI = [pair for pair in PAIRS if pair[0].ci]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedModel]:
+    started = ScriptedModel()
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.mark.parametrize(
+    ("client", "protocol"), IN_CI, ids=[f"{one.name}-{protocol}" for one, protocol in IN_CI]
+)
+def test_a_real_client_chats_past_the_budget_recalls_streams_calls_tools_fails_and_leaves(
+    client: Client, protocol: str, model: ScriptedModel, request: pytest.FixtureRequest
+) -> None:
+    """Issue 5, proven with real clients."""
+    if not is_installed(client):
+        if not request.config.getoption("--all"):
+            pytest.skip(f"`scripts/clients {client.name}` installs it")
+        install(client)
+    assert conform(client, protocol, model) == dict.fromkeys(client.steps(STEPS), "")
+
+
+def test_every_client_has_a_program_and_pinned_versions() -> None:
+    for client, protocol in PAIRS:
+        assert protocol in ("chat", "responses", "messages")
+        mark = "==" if client.kind == "python" else "@"
+        assert all(mark in package[1:] for package in client.packages), client.packages
