@@ -31,6 +31,7 @@ from gateway.routes.moving import MovingRoutes
 from gateway.routes.passthrough import PassThrough
 from gateway.routes.responses import BASE as RESPONSES_BELOW
 from gateway.routes.responses import ResponsesBelow
+from gateway.routes.savings import SavingsRoutes
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
 from gateway.wire.wires import WIRES
@@ -67,6 +68,7 @@ def build_app(
         *HealthRoutes(gateway).routes(),
         *LibraryRoutes(gateway).routes(),
         *MovingRoutes(gateway).routes(),
+        *SavingsRoutes(gateway).routes(),
         *InsightRoutes(gateway).routes(),
         *DocumentRoutes(gateway).routes(),
     ]

@@ -20,6 +20,9 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
+Price = Annotated[float, Meta(ge=0)]
+
+
 class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One named provider, `[upstreams.NAME]`."""
 
@@ -76,6 +79,16 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     desk_placement: OwnPlacement = ""
     desk_replacement: OwnReplacement = ""
+    price: Annotated[
+        Price | None,
+        Meta(description="Money for a million prompt tokens, for `savings`; unset: not reckoned."),
+    ] = None
+    cache_read_price: Annotated[
+        Price | None, Meta(description="The same, out of the provider's cache; unset: `price`.")
+    ] = None
+    cache_write_price: Annotated[
+        Price | None, Meta(description="The same, into the provider's cache; unset: `price`.")
+    ] = None
 
 
 class ServedModel(Struct, frozen=True, kw_only=True):
@@ -94,3 +107,7 @@ class ServedModel(Struct, frozen=True, kw_only=True):
     desk_placement: OwnPlacement
     """Empty: not said for this model."""
     desk_replacement: OwnReplacement
+    price: float | None
+    """None: not known; then the other two are not asked for."""
+    cache_read_price: float | None
+    cache_write_price: float | None

@@ -92,7 +92,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "recalled records they fill this share of what pins leave them, and the prompt's "
             "prefix then stays the same a while."
         ),
-    ] = 0.5
+    ] = 0.6
     window_high_water: Annotated[
         Share,
         Meta(description="They overflow at this share, and where the desk finds no room."),
@@ -358,6 +358,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,
             desk_placement=own.desk_placement,
             desk_replacement=own.desk_replacement,
+            price=own.price,
+            cache_read_price=own.cache_read_price,
+            cache_write_price=own.cache_write_price,
         )
 
     @property

@@ -27,6 +27,7 @@ from governor.recording import (
     without_old_blocks,
 )
 from governor.report import Stopwatch, dumped_report, fill, new_report
+from governor.savings import cached_tokens
 from governor.state import (
     PromptState,
     Trace,
@@ -149,6 +150,8 @@ class Governor:
         report = turn.report
         report.state = outcome.state.value
         report.usage = outcome.usage
+        told = cached_tokens(outcome.usage)
+        report.cached_tokens = told[0] if told else None
         report.finish_reason = outcome.finish_reason
         report.error = outcome.error or report.error
         self._count_reply(turn, outcome)

@@ -141,7 +141,8 @@ def places(
 
 
 def _first_spoken(request: TurnRequest) -> int:
-    return next(at for at, message in enumerate(request.messages) if message.role != "system")
+    spoken = (at for at, message in enumerate(request.messages) if message.role != "system")
+    return next(spoken, len(request.messages))
 
 
 def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:

@@ -62,7 +62,7 @@ class Policy:
     """The model's context window; None: unknown, so only `budget_tokens` limits."""
     reply_reserve_tokens: int = 1_024
     """Kept free of the window for the reply where the client sets no maximum."""
-    window_low_water: float = 0.5
+    window_low_water: float = 0.6
     """When the recent window overflows it is cut down, so that it and the desk fill this share of
     what pins leave them: the prompt's prefix then stays the same for several turns."""
     window_high_water: float = 1.0
@@ -218,6 +218,8 @@ class SwapReport:
     degraded: list[str] = field(default_factory=list)
     usage: dict[str, Any] | None = None
     """The upstream's own numbers."""
+    cached_tokens: int | None = None
+    """Of the prompt, what the upstream said it read out of its cache; None: it said nothing."""
     reply_tokens: int | None = None
     is_reply_tokens_estimated: bool = False
     finish_reason: str | None = None

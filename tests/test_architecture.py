@@ -27,7 +27,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "brotli": ("gateway/body.py",),
     "click": (
         *("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
-        "gateway/mcp/command.py",
+        *("gateway/mcp/command.py", "gateway/hooks/command.py"),
     ),
     "filelock": ("library/lock.py",),
     "httpx": (
@@ -81,6 +81,7 @@ HEAVY = {
     *("backports", "brotli"),
     *("pathspec", "library.extracting.pdf", "library.extracting.html"),
     *("gateway.app", "gateway.cli.serving", "gateway.mcp.carrier", "gateway.mcp.serving"),
+    *("gateway.cli.client", "gateway.hooks.briefing"),
 }
 """What may be imported inside a function, because its cost is not owed at every start."""
 PURE_MAY_IMPORT = {

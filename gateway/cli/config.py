@@ -31,6 +31,9 @@ _EXAMPLE_MODEL = {
     "budget_tokens": 16_000,
     "desk_tokens": 4_000,
     "reply_reserve_tokens": 2_048,
+    "price": 2.5,
+    "cache_read_price": 0.25,
+    "cache_write_price": 3.125,
 }
 """TOML has no null, so what is unset by default is shown by an example."""
 

@@ -172,14 +172,15 @@ def _reply(report: Mapping[str, Any]) -> str:
     return _joined(
         f"{about}{tokens:,} tokens" if tokens is not None else "",
         report.get("finish_reason"),
-        _usage(report.get("usage")),
+        _usage(report.get("usage"), report.get("cached_tokens")),
     )
 
 
-def _usage(usage: Mapping[str, Any] | None) -> str:
+def _usage(usage: Mapping[str, Any] | None, cached: int | None) -> str:
     if not usage or usage.get("prompt_tokens") is None:
         return ""
-    return f"the upstream counted {usage['prompt_tokens']:,} for the prompt"
+    held = "" if cached is None else f", {cached:,} of them out of its cache"
+    return f"the upstream counted {usage['prompt_tokens']:,} for the prompt{held}"
 
 
 def _times(report: Mapping[str, Any]) -> str:

@@ -64,6 +64,13 @@ def body(messages: list[Message], **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "messages": messages, "temperature": 0.2} | more
 
 
+def messages_body(messages: list[Message], **more: Any) -> dict[str, Any]:
+    """Return the same in Anthropic's Messages API."""
+    system, *spoken = messages
+    limit = {"max_tokens": 1_024} | more
+    return {"model": MODEL, "system": system["content"], "messages": spoken, **limit}
+
+
 class Conversations:
     """Numbers conversations through the whole run, so that none comes twice."""
 

@@ -90,11 +90,17 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
 
-def http_request(port: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> bytes:
+def http_request(
+    port: int,
+    body: dict[str, Any],
+    headers: dict[str, str] | None = None,
+    *,
+    path: str = "/v1/chat/completions",
+) -> bytes:
     """Return a whole POST as bytes, made before the clock runs."""
     content = json.dumps(body).encode()
     lines = [
-        "POST /v1/chat/completions HTTP/1.1",
+        f"POST {path} HTTP/1.1",
         f"host: 127.0.0.1:{port}",
         "content-type: application/json",
         "authorization: Bearer sk-bench",

@@ -27,6 +27,8 @@ from scripts.bench.load import percentile
 from scripts.bench.servers import all_stopped, start_gateway, start_stub
 
 WARM, COUNT = 10, 60
+INSIGHTS = 100
+"""Remembered before, for recall to find."""
 INDEX_WAIT_S = 1_800.0
 Call = tuple[str, dict[str, Any]]
 
@@ -57,6 +59,9 @@ async def measure(origin: str, key: str, data: Path, cpu_s: Callable[[], float])
     ):
         status = await until_ready(client)
         say(f"{status['index']['passages']:,} passages, {status['recorded_seq']:,} records")
+        for number in range(INSIGHTS):
+            text = f"Insight {number}: the {number * 37 % 1000}th rule of house {number % 7}."
+            await client.call_tool("remember", {"text": text, "project": f"p{number % 5}"})
         for name, calls in made_calls(data).items():
             for call in itertools.islice(calls, WARM):
                 await client.call_tool(*call)
@@ -123,6 +128,12 @@ def made_calls(data: Path) -> dict[str, Iterator[Call]]:
 
     return {
         "consult (search)": calls(lambda: ("consult", {"subject": f"{next(ask)} {next(number)}"})),
+        "recall": calls(
+            lambda: (
+                "recall",
+                {"subject": f"the {next(number)}th rule of house {next(number) % 7}"},
+            )
+        ),
         "grep, one word": calls(lambda: ("grep", {"pattern": next(word)})),
         "grep, expression": calls(
             lambda: ("grep", {"pattern": rf"\b{next(word)}\s+(\w+)\b", "limit": 20})

@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from scripts.bench.conversations import Message, body
+from scripts.bench.conversations import Message, body, messages_body
 from scripts.bench.load import Answered, http_request, percentile, run
 from scripts.bench.servers import Server
 
 DRAIN_TIMEOUT_S = 300.0
+CHAT = "chat"
+PATHS = {CHAT: "/v1/chat/completions", "messages": "/v1/messages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,11 @@ class Measured:
         return {k: round(v, 3) if isinstance(v, float) else v for k, v in asdict(self).items()}
 
 
-def requests_for(server: Server, talks: Iterable[list[Message]], **more: Any) -> list[bytes]:
-    return [http_request(server.port, body(talk, **more)) for talk in talks]
+def requests_for(
+    server: Server, talks: Iterable[list[Message]], *, wire: str = CHAT, **more: Any
+) -> list[bytes]:
+    make = body if wire == CHAT else messages_body
+    return [http_request(server.port, make(talk, **more), path=PATHS[wire]) for talk in talks]
 
 
 def measure(server: Server, requests: list[bytes], *, concurrency: int) -> Measured:

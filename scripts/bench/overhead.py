@@ -32,6 +32,7 @@ from scripts.bench.conversations import (
 from scripts.bench.identify import identify_ms
 from scripts.bench.load import Answered, http_request, percentile, run
 from scripts.bench.measuring import (
+    PATHS,
     Measured,
     count_rows,
     drain,
@@ -171,6 +172,24 @@ class Bench:
             [measure(gateway, new, concurrency=10)],
         )
 
+    def protocols(self, gateway: Server) -> None:
+        """The same requests in each protocol, relayed to an upstream that speaks it; compared by
+        what arrived, since a busy machine joins more chunks of one stream than of another."""
+        _, many = STREAM_CHUNKS
+        kinds: dict[str, dict[str, Any]] = {
+            "a request that fits": {},
+            f"a stream of {many} chunks": {"stream": True, "max_tokens": many},
+        }
+        for kind, more in kinds.items():
+            rows = {
+                wire: self._growing(gateway, STREAM_CONCURRENCY, wire=wire, **more)
+                for wire in PATHS
+            }
+            self.table(f"Protocols, {kind}: {', '.join(rows)}", list(rows.values()))
+            chat, messages = rows["chat"], rows["messages"]
+            ratio = messages.cpu_ms / messages.reads / (chat.cpu_ms / chat.reads)
+            self.must(f"CPU of Messages over chat completions, {kind}", ratio, 1.3)
+
     def _growing(self, server: Server, concurrency: int, **more: Any) -> Measured:
         """Measure requests of which all but the last message are known to the gateway."""
         is_litellm = server.name == "litellm"
@@ -183,7 +202,8 @@ class Bench:
         talks = self.conversations.next(count // turns, messages=BODY_MESSAGES - turns + 1)
         begun = list(talks)
         if server.db is not None:
-            send(server, requests_for(server, (talk[:-2] for talk in begun)))
+            known = more.get("wire", "chat")
+            send(server, requests_for(server, (talk[:-2] for talk in begun), wire=known))
         asked = [
             [*talk, *self._said_since(at, turn)]
             for turn in range(turns)
@@ -369,6 +389,7 @@ def run_all(bench: Bench) -> None:
         send(server, requests_for(server, bench.conversations.next(40)), concurrency=8)
     bench.fitting(relay, gateway, litellm)
     bench.streaming(relay, gateway, litellm)
+    bench.protocols(gateway)
     gateway.stop()
     if litellm:
         litellm.stop()  # Its threads would take time from what follows.

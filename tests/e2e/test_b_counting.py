@@ -399,3 +399,12 @@ def test_system_text_is_never_dropped_to_make_room(ask: Ask, topic: str) -> None
     _, seen = ask(talk, budget=1_100)
     assert rules in seen.messages
     assert late in seen.messages
+
+
+def test_system_text_alone_over_the_budget_is_refused_with_numbers(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES B10 (ollama#8531): where there is no message that could be paged."""
+    reply = client.chat([system(filler(topic, words=5_000))])
+    assert (reply.status, reply.code) == (400, "context_length_exceeded")
+    assert upstream.chats == []

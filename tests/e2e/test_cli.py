@@ -154,6 +154,14 @@ def test_a_pinned_event_is_listed_until_it_is_let_go(own: GatewayProcess) -> Non
     assert own.cli("unpin", event, check=False).returncode == 1
 
 
+def test_savings_are_told_by_thread(own: GatewayProcess) -> None:
+    thread = thread_of(own)
+    (saving,) = [one for one in parsed(own, "savings") if one["thread_id"] == thread]
+    assert saving["client_tokens"] >= saving["forwarded_tokens"] > 0
+    assert saving["cost"] is None
+    assert thread in own.cli("savings", "--thread", thread).stdout
+
+
 def test_a_desk_is_listed_and_laid_out_afresh_on_request(own: GatewayProcess) -> None:
     thread = thread_of(own)
     assert parsed(own, "desk", thread) == {"thread_id": thread, "desk": []}

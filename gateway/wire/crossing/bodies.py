@@ -39,6 +39,9 @@ class AnyStored:
             return self._dialect.message_of({ITEMS: list(_items(chat))})
         return self._dialect.message_of(as_anthropics(chat) if self._wire is MESSAGES else chat)
 
+    def with_text_behind(self, message: Message, text: str) -> Message:
+        return self._dialect.with_text_behind(message, text)
+
     def user_message(self, text: str) -> Message:
         return self._dialect.user_message(text)
 

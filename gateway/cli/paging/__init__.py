@@ -1,0 +1,1 @@
+"""Commands about what is sent: `desk`, `savings`."""

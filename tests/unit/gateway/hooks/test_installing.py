@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.hooks.command import hook
+from gateway.hooks.installing import (
+    HOOKS,
+    UnusableSettings,
+    is_ours,
+    parsed,
+    with_ours,
+    without_ours,
+)
+
+THEIRS = {"type": "command", "command": "say done", "timeout": 3}
+HOOK = st.sampled_from([THEIRS, {"type": "command", "command": "library-of-context-other hook x"}])
+ENTRY = st.fixed_dictionaries(
+    {"hooks": st.lists(HOOK, max_size=2)}, optional={"matcher": st.sampled_from(["*", "Bash"])}
+)
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.text(max_size=5),
+        "hooks": st.dictionaries(
+            st.sampled_from(["PreCompact", "Stop"]), st.lists(ENTRY, max_size=2), max_size=2
+        ),
+    },
+)
+
+
+@given(SETTINGS)
+def test_what_is_put_in_comes_out_again_and_nothing_else(settings: dict[str, object]) -> None:
+    installed = with_ours(settings)
+    assert with_ours(installed) == installed
+    assert {event for event in HOOKS if event in installed["hooks"]} == HOOKS.keys()
+    left = without_ours(installed)
+    # An event that held nothing is not put back as an empty one.
+    assert {k: v for k, v in left.get("hooks", {}).items() if v} == {
+        k: v
+        for k, v in settings.get("hooks", {}).items()  # type: ignore[attr-defined]
+        if v
+    }
+    assert {k: v for k, v in left.items() if k != "hooks"} == {
+        k: v for k, v in settings.items() if k != "hooks"
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "{", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": [1]}}']
+)
+def test_a_file_that_is_no_settings_file_is_refused(text: str) -> None:
+    with pytest.raises(UnusableSettings):
+        parsed(text)
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(hook, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_dry_run_shows_the_change_and_makes_none(tmp_path: Path) -> None:
+    file = tmp_path / ".claude" / "settings.json"
+    shown = run("install", "--project", str(tmp_path), "--dry-run")
+    assert '+            "command": "library-of-context hook pre-compact"' in shown
+    assert not file.exists()
+
+
+def test_the_installer_keeps_a_backup_and_the_uninstaller_leaves_what_was_there(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / ".claude" / "settings.json"
+    file.parent.mkdir()
+    before = {"model": "opus", "hooks": {"Stop": [{"hooks": [THEIRS]}]}, "名": "é"}
+    file.write_text(json.dumps(before), encoding="utf-8")
+    file.chmod(0o600)
+    said = run("install", "--project", str(tmp_path), "--db", "a b.db", "--language", "fr")
+    [backup] = file.parent.glob("settings.json.backup-*")
+    assert str(backup) in said
+    assert json.loads(backup.read_text(encoding="utf-8")) == before
+    assert backup.stat().st_mode & 0o777 == file.stat().st_mode & 0o777 == 0o600
+    installed = json.loads(file.read_text(encoding="utf-8"))
+    assert installed["model"] == "opus" and installed["hooks"]["Stop"] == before["hooks"]["Stop"]  # type: ignore[index]
+    commands = [
+        one["command"]
+        for entries in installed["hooks"].values()
+        for entry in entries
+        for one in entry["hooks"]
+        if is_ours(one)
+    ]
+    assert len(commands) == len(HOOKS)
+    assert all("--language fr" in command for command in commands)
+    assert "'" in commands[0] and "a b.db" in commands[0]
+    assert "nothing to change" in run(
+        "install", "--project", str(tmp_path), "--db", "a b.db", "--language", "fr"
+    )
+    run("uninstall", "--project", str(tmp_path))
+    assert json.loads(file.read_text(encoding="utf-8")) == before
+
+
+def test_damaged_settings_are_left_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text("{ not json", encoding="utf-8")
+    done = CliRunner().invoke(hook, ["install", "--project", str(tmp_path)])
+    assert done.exit_code == 2 and "nothing was changed" in done.output
+    assert file.read_text(encoding="utf-8") == "{ not json"
+    assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
