@@ -44,7 +44,6 @@ from library.records import (
 )
 from library.retrieval.ranking import PRESETS, Weights
 from library.retrieval.search import Search
-from library.retrieval.teams import with_teams
 from library.runtime.options import LibraryOptions
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
@@ -120,7 +119,7 @@ class Library:
             rests_on=self._rests_on,
         )
         landing = self._landing(now)
-        self.insights = Insights(landing, self.search)
+        self.insights = Insights(landing, self.search, self.wait_caught_up)
         self.documents = Documents(landing, self.wait_indexed)
 
     def _landing(self, now: Callable[[], datetime]) -> Landing:
@@ -271,7 +270,7 @@ class Library:
 
     async def search(self, query: SearchQuery) -> SearchResult:
         """Return the passages in scope that bear on the focus, best first."""
-        result = await with_teams(self._rankings.run, query)
+        result = await self._rankings.run(query)
         if self._cache.is_degraded:
             result = replace(result, degraded=tuple(sorted((*result.degraded, "cache"))))
         return result

@@ -18,8 +18,7 @@ from library.reading.questions import QuestionKind
 DIGEST_BYTES = 16
 """128 bits: a collision among 2**40 messages has a chance below 2**-48."""
 
-Scope = Literal["thread", "project", "team"]
-"""What may be found: one thread, its collection, or the collections of its owner's teams too."""
+Scope = Literal["thread", "project"]
 Body = Mapping[str, Any]
 """One message as the client or the upstream wrote it, in its own protocol's JSON."""
 
@@ -293,8 +292,6 @@ class SearchQuery:
     kind: QuestionKind = "depth"
     """How the finds are to be used: each fact's best passages, or one of each of many events."""
     filter: Filter = EVERYTHING
-    teams: tuple[int, ...] = ()
-    """Collections of the asker's teams, for scope `team`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,12 @@ class LibraryClient:
     async def post(self, path: str, **body: object) -> Any:
         return await self._ask("POST", path, json=_given(body))
 
+    async def patch(self, path: str, **body: object) -> Any:
+        return await self._ask("PATCH", path, json=_given(body))
+
+    async def put(self, path: str, content: bytes, **parameters: object) -> Any:
+        return await self._ask("PUT", path, content=content, params=_given(parameters))
+
     async def delete(self, path: str) -> Any:
         return await self._ask("DELETE", path)
 

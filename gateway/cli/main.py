@@ -30,11 +30,18 @@ COMMANDS = {
     "threads": ("records", "List threads, the last used first."),
     "events": ("records", "List the stored messages of a thread."),
     "search": ("records", "Find records as a request would."),
+    "consult": ("records", "The same as search."),
     "grep": ("records", "Find lines that hold a pattern, or nearly some words."),
     "desk": ("cli.paging.desk", "List what lies on a thread's desk, or have it laid out afresh."),
     "pin": ("pins", "Keep a message in every prompt, or list what is kept."),
     "unpin": ("pins", "Let go of a pinned message."),
-    "forget": ("pins", "Delete a thread or a collection for good."),
+    "forget": ("pins", "Delete a thread, a record or a collection for good."),
+    "remember": ("cli.shelf.insights", "Remember one fact, decision, preference, todo or rule."),
+    "recall": ("cli.shelf.insights", "Find what was remembered, or list it."),
+    "update": ("cli.shelf.insights", "Change what was remembered; older wording is kept."),
+    "shelve": ("cli.shelf.documents", "Put a text by: a piece of a session, a snapshot, a log."),
+    "shelve-document": ("cli.shelf.documents", "Shelve files and folders, to be found by part."),
+    "open": ("cli.shelf.documents", "Print a record or a message, or some lines of it."),
     "import": ("cli.moving.importing", "Take in conversations of other programs, or an export."),
     "mcp": ("mcp.command", "Serve memory to agents over MCP, on standard input and output."),
     "export": ("cli.moving.exporting", "Write everything to JSON lines, or to Markdown."),
@@ -67,7 +74,9 @@ class LazyGroup(click.Group):
         module = COMMANDS[cmd_name][0]
         place = f"gateway.{module}" if "." in module else f"gateway.cli.{module}"
         name = cmd_name.replace("-", "_")
-        command = getattr(import_module(place), f"{name}_" if iskeyword(name) else name)
+        command = getattr(
+            import_module(place), f"{name}_" if iskeyword(name) or name == "open" else name
+        )
         assert isinstance(command, click.Command)
         return command
 

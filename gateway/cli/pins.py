@@ -8,6 +8,7 @@ import click
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
 from gateway.cli.tables import one_line, print_table
+from library.store.encoding import generated_seq
 
 TEXT_CELLS = 120
 
@@ -59,17 +60,25 @@ def unpin(event: str, db: str | None, config: str | None) -> None:
 def forget(
     thread: str | None, collection: str | None, is_sure: bool, db: str | None, config: str | None
 ) -> None:
-    """Delete THREAD with all that hangs on it; no byte of its text stays in the database."""
+    """Delete THREAD with all that hangs on it; no byte of its text stays in the database.
+
+    THREAD may be an insight, a document or a chunk, too: its id, or the one that a desk shows.
+    """
     if (thread is None) == (collection is None):
         raise click.UsageError("name a THREAD, or --collection NAME")
     settings = loaded_settings(config=config, db=db).settings
     what = f"thread {thread}" if thread else f"collection {collection}"
     path = f"/threads/{segment(thread)}" if thread else f"/collections/{segment(collection or '')}"
     if not is_sure:
-        if thread:
+        if thread and generated_seq(thread) is None:
             ask(settings, lambda library: library.get(f"{path}/events", limit=1))  # Is it there?
         if not _is_confirmed(f"Delete {what} for good?"):
             raise Problem("nothing was deleted")
+    if thread is not None and generated_seq(thread) is not None:
+        record = ask(settings, lambda library: library.get(f"/records/{segment(thread)}"))
+        if record["kind"] == "chat":
+            raise Problem(f"{thread} is a message; forget its thread")
+        path = f"/threads/{segment(record['id'])}"
     found = ask(settings, lambda library: library.delete(path))
     click.echo(f"forgot {what}: {found['event_count']} events")
 

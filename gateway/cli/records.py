@@ -7,6 +7,7 @@ import click
 
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.shelf.options import filter_options, given
 from gateway.cli.swap_report import signals
 from gateway.cli.tables import one_line, print_table, printable
 
@@ -119,6 +120,7 @@ def _print_whole(row: dict[str, Any]) -> None:
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("--thread", metavar="ID", help="Only this thread; else every thread.")
+@filter_options
 @click.option("--explain", "is_explained", is_flag=True, help="Say what each score is made of.")
 @limit_option
 @db_option
@@ -132,26 +134,31 @@ def search(
     db: str | None,
     config: str | None,
     is_json: bool,
+    **options: Any,
 ) -> None:
     """Find records for WORDS... as a request would, best first."""
     settings = loaded_settings(config=config, db=db).settings
 
     async def work(library: LibraryClient) -> Any:
-        return await library.get("/search", q=" ".join(words), thread=thread, limit=limit)
+        words_ = " ".join(words)
+        return await library.get("/search", q=words_, thread=thread, limit=limit, **given(options))
 
     found = ask(settings, work)
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
     rows = [
-        (f"{hit['score']:.2f}", hit["id"], hit["role"], _shown(hit, is_explained=is_explained))
+        (f"{hit['score']:.2f}", hit["id"], hit["who"], _shown(hit, is_explained=is_explained))
         for hit in found["hits"]
     ]
-    print_table(("score", "event", "role", "text"), rows, right=("score",))
+    print_table(("score", "event", "who", "text"), rows, right=("score",))
     if is_explained:
         click.echo(f"certainty {found['certainty']:.2f}")
     for part in found["degraded"]:
         click.echo(f"degraded: {part}", err=True)
+
+
+consult = search
 
 
 @click.command()

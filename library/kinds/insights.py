@@ -5,7 +5,7 @@ that is there is told once more, takes the newer wording as a new version, and k
 So whoever remembers need not look first, and nothing that was said is lost.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -22,6 +22,8 @@ from library.records import Event, SearchQuery, SearchResult
 ROLE = "insight"
 LOOKED_AT = 12
 """Passages looked at for a near copy; a copy holds all the words, and so stands in front."""
+CATCH_UP_S = 10.0
+"""The longest that remembering waits for what an earlier process left to be indexed."""
 VERSIONS_MAX = 200
 """Of one insight: who tells one thing anew more often has another thing to tell."""
 
@@ -67,10 +69,14 @@ class Told:
 class Insights:
     """Remembers, recalls, edits and forgets; see the module's docstring."""
 
-    def __init__(self, landing: Landing, find: Finding) -> None:
+    def __init__(
+        self, landing: Landing, find: Finding, catch_up: Callable[[float], Awaitable[bool]]
+    ) -> None:
+        """`find` searches; `catch_up` waits, so many seconds at most, until all is indexed."""
         self._landing = landing
         self._store = landing.store
         self._find = find
+        self._catch_up = catch_up
 
     async def remember(
         self,
@@ -141,20 +147,23 @@ class Insights:
     async def _known(self, told: Told, collection_id: int) -> Insight | None:
         """Return the insight that says the same in the same place already."""
         owner_no = told.facts.owner_no
-        found = await self._find(
-            SearchQuery(
-                collection_id=collection_id,
-                text=told.text,
-                scope="project" if owner_no is None else "thread",
-                thread_no=owner_no or 0,
-                path=(),
-                before_position=0,
-                exclude_seqs=frozenset(),
-                limit=LOOKED_AT,
-                asked_on=self._landing.now().date(),
-                filter=Filter(kinds=("insight",)),
-            )
+        query = SearchQuery(
+            collection_id=collection_id,
+            text=told.text,
+            scope="project" if owner_no is None else "thread",
+            thread_no=owner_no or 0,
+            path=(),
+            before_position=0,
+            exclude_seqs=frozenset(),
+            limit=LOOKED_AT,
+            asked_on=self._landing.now().date(),
+            filter=Filter(kinds=("insight",)),
         )
+        found = await self._find(query)
+        if "index-behind" in found.degraded:
+            # An earlier process left work, perhaps the very insight.
+            await self._catch_up(CATCH_UP_S)
+            found = await self._find(query)
         own = fingerprint(" ".join(words(told.text)))
         for event in dict.fromkeys(hit.event.seq for hit in found.hits):
             live = next(hit.event for hit in found.hits if hit.event.seq == event)

@@ -127,7 +127,7 @@ class Search:
     async def _run(self, query: SearchQuery) -> SearchResult:
         degraded: list[str] = []
         # Before the index is asked: what it takes in meanwhile, it did not find.
-        was_whole = self._catalogue.is_whole
+        was_whole, was_unknown = self._catalogue.is_whole, self._backlog.is_unknown
         found_upto = min(self._backlog.indexed_upto, self._catalogue.highest_seq)
         where = where_of(query, await self.listing.of(query))
         owed = self._owed(query, where)
@@ -147,7 +147,7 @@ class Search:
         around, more = await self._around(where, look, found, cosines)
         found, cosines = found + around, cosines | more
         tail, is_cut = await self._waiting(
-            query, where, owed, was_whole=was_whole, found_upto=found_upto
+            query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
         if is_cut:
             degraded.append("index-behind")
@@ -297,12 +297,13 @@ class Search:
         owed: Sequence[int],
         *,
         was_whole: bool,
+        was_unknown: bool,
         found_upto: int,
     ) -> tuple[list[WaitingEvent], bool]:
         """Return events in scope that the index may not hold, and whether some were left out."""
         is_cut = len(owed) > TAIL_EVENTS
         found, is_late = await self.tail.of(owed[:TAIL_EVENTS], collection_id=query.collection_id)
-        if self._backlog.is_unknown or not was_whole:
+        if was_unknown or not was_whole:
             # What an earlier process left, or an index being built: the store knows.
             rows = await self._store.path_events(
                 query.path, before_position=query.before_position, limit=TAIL_EVENTS

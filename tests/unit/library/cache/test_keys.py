@@ -23,7 +23,6 @@ QUERY: dict[str, Any] = {
     "asked_on": date(2026, 1, 1),
     "kind": "depth",
     "filter": Filter(tags=("a",), since=datetime(2026, 1, 1, tzinfo=UTC)),
-    "teams": (1,),
 }
 OTHER: dict[str, Any] = {
     "collection_id": 2,
@@ -37,7 +36,6 @@ OTHER: dict[str, Any] = {
     "asked_on": date(2026, 1, 2),
     "kind": "breadth",
     "filter": Filter(tags=("a",), since=datetime(2026, 1, 2, tzinfo=UTC)),
-    "teams": (1, 2),
 }
 
 

@@ -1,0 +1,1 @@
+"""What is remembered and shelved on purpose, from the terminal."""

@@ -1,0 +1,177 @@
+"""`shelve`, `shelve-document` and `open`: texts and documents, into the library and out of it."""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.cli.client import LibraryClient, ask, segment
+from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
+from gateway.cli.progress import Tell, progress
+from gateway.cli.shelf.options import (
+    collection_option,
+    importance_option,
+    project_option,
+    tag_option,
+    thread_option,
+)
+from gateway.cli.tables import printable
+from library.extracting.walking import files_under
+from library.kinds.filter import CHUNK_TYPES
+
+AT_ONCE = 8
+"""Files on their way: one commit of the index then serves several."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--type", type=click.Choice(CHUNK_TYPES))
+@click.option("--title", metavar="TEXT")
+@tag_option
+@project_option
+@importance_option
+@thread_option
+@collection_option
+@db_option
+@config_option
+@json_option
+def shelve(
+    file: str,
+    tags: tuple[str, ...],
+    db: str | None,
+    config: str | None,
+    is_json: bool,
+    **more: str | None,
+) -> None:
+    """Put the text in FILE by (- for standard input): a piece of a session, a snapshot, a log."""
+    settings = loaded_settings(config=config, db=db).settings
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    where = {**more, "tag": tags or None}
+    found = ask(settings, lambda library: library.put("/chunks", content, **where), may_make=True)
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        click.echo(f"{found['state']}: {found['id']}, {found['line_count']} lines")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True), metavar="PATH...")
+@tag_option
+@click.option(
+    "--project",
+    metavar="NAME",
+    help="What it belongs to [default: a folder's name; none for a file].",
+)
+@importance_option
+@collection_option
+@db_option
+@config_option
+@json_option
+@click.pass_context
+def shelve_document(
+    context: click.Context,
+    /,
+    paths: tuple[str, ...],
+    tags: tuple[str, ...],
+    project: str | None,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
+    **more: str | None,
+) -> None:
+    """Shelve files, and the files of folders: text, Markdown, code, HTML, PDF.
+
+    Of a folder what .gitignore and .ignore leave out stays out, and a source is a path in that
+    folder. Files that did not change are left alone. Ends with code 1 when a file could not be
+    shelved.
+    """
+    settings = loaded_settings(config=config, db=db).settings
+    files = [one for path in paths for one in _files(Path(path), project)]
+    where = {**more, "tag": tags or None}
+
+    async def work(library: LibraryClient) -> list[dict[str, Any]]:
+        with progress(is_quiet=is_json) as tell:
+            return await _shelved(library, files, where, tell)
+
+    done = ask(settings, work, may_make=True)
+    failed = [one for one in done if "error" in one]
+    if is_json:
+        click.echo(json.dumps(done, indent=2))
+    else:
+        counts = Counter(one.get("state", "left out") for one in done)
+        told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+        click.echo(told or "there is nothing to shelve")
+        for one in failed:
+            click.echo(printable(f"{one['source']}: {one['error']}"), err=True)
+    context.exit(1 if failed else 0)
+
+
+def _files(path: Path, project: str | None) -> Iterator[tuple[Path, str, str | None]]:
+    """Yield (file, source, project) of what a path stands for."""
+    if not path.is_dir():
+        yield path, path.as_posix(), project
+        return
+    try:
+        for file in files_under(path):
+            yield file, file.relative_to(path).as_posix(), project or path.resolve().name
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error}") from error
+
+
+async def _shelved(
+    library: LibraryClient,
+    files: Sequence[tuple[Path, str, str | None]],
+    where: dict[str, Any],
+    tell: Tell,
+) -> list[dict[str, Any]]:
+    """Send the files, some at a time; return what came of each, in their order."""
+    room = asyncio.Semaphore(AT_ONCE)
+    done_count = 0
+
+    async def one(file: Path, source: str, project: str | None) -> dict[str, Any]:
+        nonlocal done_count
+        async with room:
+            try:
+                content = await asyncio.to_thread(file.read_bytes)
+                found = await library.put(
+                    "/documents", content, source=source, project=project, **where
+                )
+                result = {"source": source, "id": found["id"], "state": found["state"]}
+            except (OSError, Problem) as error:
+                told = error.message if isinstance(error, Problem) else str(error)
+                result = {"source": source, "error": told}
+            done_count += 1
+            tell(done_count / len(files), source)
+            return result
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(*each)) for each in files]
+    return [task.result() for task in tasks]
+
+
+@click.command("open")
+@click.argument("record", metavar="ID")
+@click.option("--lines", metavar="A-B", help="Only these lines of it, as 10-42 or 7.")
+@db_option
+@config_option
+@json_option
+def open_(
+    record: str, lines: str | None, db: str | None, config: str | None, is_json: bool
+) -> None:
+    """Print the text of ID: an insight, a document, a chunk, or a message."""
+    settings = loaded_settings(config=config, db=db).settings
+    path = f"/records/{segment(record)}"
+    found = ask(settings, lambda library: library.get(path, lines=lines))
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    click.echo(printable(found["text"]), nl=not found["text"].endswith("\n"))
+    if found["last_line"] < found["line_count"] and lines is None:
+        click.echo(
+            f"lines {found['first_line']}-{found['last_line']} of {found['line_count']}", err=True
+        )
