@@ -30,8 +30,8 @@ AT_ONCE = 8
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--type", type=click.Choice(CHUNK_TYPES))
-@click.option("--title", metavar="TEXT")
+@click.option("--type", type=click.Choice(CHUNK_TYPES), help="What it is [default: session].")
+@click.option("--title", metavar="TEXT", help="What it is called, on a desk too.")
 @tag_option
 @project_option
 @importance_option

@@ -21,7 +21,9 @@ from gateway.cli.tables import one_line, print_table
 from library.kinds.filter import INSIGHT_TYPES
 
 TEXT_CELLS = 160
-type_option = click.option("--type", type=click.Choice(INSIGHT_TYPES))
+type_option = click.option(
+    "--type", type=click.Choice(INSIGHT_TYPES), help="What it is [default: fact]."
+)
 author_option = click.option("--author", metavar="NAME", help="Who says so.")
 replaces_option = click.option(
     "--replaces", metavar="ID", multiple=True, help="What no longer holds; may be repeated."

@@ -16,7 +16,9 @@ collection_option = click.option(
 thread_option = click.option("--thread", metavar="ID", help="For this thread alone.")
 project_option = click.option("--project", metavar="NAME", help="What it belongs to.")
 tag_option = click.option("--tag", "tags", metavar="TAG", multiple=True, help="May be repeated.")
-importance_option = click.option("--importance", type=click.Choice(IMPORTANCES))
+importance_option = click.option(
+    "--importance", type=click.Choice(IMPORTANCES), help="How much it matters [default: medium]."
+)
 _FILTERS = (
     click.option("--kind", type=click.Choice(KINDS), multiple=True, help="May be repeated."),
     click.option("--type", metavar="TYPE", multiple=True, help="As decision or code; repeatable."),
