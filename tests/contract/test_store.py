@@ -33,6 +33,35 @@ def indexed(seq: int, count: int = 1) -> IndexedEvent:
     )
 
 
+class TestForeseeing:
+    async def test_what_is_foreseen_is_what_is_recorded_then_and_nothing_is_stored(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """CASES B7 (billion-context PR#72): a count answers for the next request."""
+        first = await client.record([U1])
+        await client.finish(first, reply("On Heroku."))
+        before = await store.watermarks()
+        turn = client.turn([U1, A1, U2])
+        foreseen = await store.foresee_turn(turn)
+        assert await store.watermarks() == before
+        assert foreseen.new_count == 1
+        assert foreseen.prompt_state == b"state of " + first.turn_id.encode()
+        assert await store.record_turn(turn) == foreseen
+
+    async def test_a_thread_that_is_foreseen_is_not_there(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        await store.foresee_turn(client.turn([U1]))
+        assert await store.threads(collection_id=None, limit=9) == []
+
+    async def test_what_cannot_be_recorded_cannot_be_foreseen(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        await client.record([message("user", "one", event_id="mine")])
+        with pytest.raises(EventConflict):
+            await store.foresee_turn(client.turn([message("user", "two", event_id="mine")]))
+
+
 class TestTurns:
     async def test_a_recorded_message_comes_back_as_it_was_given(
         self, store: SqliteStore, client: Client

@@ -115,3 +115,31 @@ def test_a_client_without_a_key_gets_the_one_in_the_environment() -> None:
     table = routing(HOME_KEY="sk-home")
     found = table.credentials(table.upstreams["home"], LOCAL, has_own=False)
     assert found.added == {"authorization": "Bearer sk-home"}
+
+
+def test_a_key_goes_where_the_upstreams_api_looks_for_it() -> None:
+    """Issue 5: `x-api-key` for Anthropic, a bearer for OpenAI, both where that is open."""
+    settings = Settings(
+        upstream="claude",
+        upstreams={
+            "claude": UpstreamSettings(url="https://api.anthropic.com/v1", api_key_env="KEY"),
+            "local": UpstreamSettings(url="http://local/v1", api_key_env="KEY"),
+        },
+    )
+    upstreams: dict[str, Any] = {name: Upstream() for name in settings.upstreams}
+    for name, one in upstreams.items():
+        one.name = name
+    made = Routing(
+        settings, upstreams=upstreams, environ={"KEY": "k"}, addressed=lambda url: upstreams[url]
+    )
+    api_key, bearer = {"x-api-key": "k"}, {"authorization": "Bearer k"}
+
+    def added(place: str, wire: str) -> Any:
+        return made.credentials(upstreams[place], KEYED, has_own=True, wire=wire).added
+
+    assert added("claude", "messages") == added("claude", "") == api_key
+    assert added("claude", "chat") == bearer
+    assert added("local", "messages") == api_key | bearer
+    assert added("local", "chat") == added("local", "") == bearer
+    upstreams["local"].speaks = frozenset({"messages"})
+    assert added("local", "messages") == api_key

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from governor.counting.prices import (
     CHAT,
+    CLAUDE,
     OPENAI,
+    PAGE_TOKENS,
+    PROVIDED_TOOL_TOKENS,
     image_tokens,
     opaque_tokens,
     schemas_tokens,
@@ -129,3 +132,29 @@ def test_other_parts_have_an_estimate_that_grows_with_them() -> None:
     for kind in ("input_audio", "file", "something_new", ""):
         small, large = (opaque_tokens(Opaque(kind, size)) for size in (0, 100_000))
         assert 0 < small < large
+
+
+@pytest.mark.parametrize(
+    ("model", "width", "height", "tokens"),
+    [
+        ("claude-opus-5-5", 200, 200, 64),
+        ("claude-opus-5-5", 1_000, 1_000, 1_296),
+        ("claude-opus-5-5", 8_000, 8_000, 4_784),
+        ("claude-opus-5-5", None, None, 4_784),
+        ("claude-sonnet-4-5", 8_000, 8_000, 1_640),
+        ("claude-3-haiku", None, None, 1_640),
+    ],
+)
+def test_claudes_images_cost_their_patches(
+    model: str, width: int | None, height: int | None, tokens: int
+) -> None:
+    """CASES B1 (open-interpreter#293); Anthropic's formula: 28 pixels a side, up to a size."""
+    assert image_tokens(model, Image(width, height, "auto")) == tokens
+
+
+def test_a_document_is_paid_for_by_the_page_and_a_provided_tool_by_what_it_brings() -> None:
+    assert opaque_tokens(Opaque("document", 10, page_count=3)) > 3 * PAGE_TOKENS
+    own = orjson.dumps({"name": "bash", "type": "bash_20250124"}).decode()
+    described = orjson.dumps({"name": "f", "type": "custom", "input_schema": {}}).decode()
+    assert schemas_tokens(CLAUDE, o200k, [own]) > PROVIDED_TOOL_TOKENS
+    assert schemas_tokens(CLAUDE, o200k, [described]) < PROVIDED_TOOL_TOKENS

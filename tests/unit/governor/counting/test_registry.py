@@ -4,7 +4,7 @@ import pytest
 
 from governor.counting import Counters, UnknownTokenizer
 from governor.counting.calibration import OBSERVATIONS_MIN
-from governor.counting.registry import MODELS_MAX
+from governor.counting.registry import CLAUDE_FACTOR, MODELS_MAX
 
 
 async def no_count(_text: str) -> int | None:
@@ -25,7 +25,7 @@ async def no_count(_text: str) -> int | None:
         ("gpt-4-turbo", "cl100k_base/openai", True),
         ("gpt-3.5-turbo", "cl100k_base/openai", True),
         ("gpt-oss:20b", "o200k_base/harmony", True),
-        ("claude-sonnet-4", "bound/chat", False),
+        ("claude-sonnet-4", "bound/claude", False),
         ("qwen3:8b", "bound/chat", False),
         ("gpt-6", "bound/chat", False),
         ("o1ive", "bound/chat", False),
@@ -35,6 +35,22 @@ def test_a_models_name_decides_how_it_is_counted(model: str, source: str, is_exa
     counter = Counters().counter_for(model)
     assert counter.identity.startswith(source)
     assert counter.is_exact == is_exact
+
+
+@pytest.mark.parametrize(
+    ("model", "factor"),
+    [
+        ("claude-3-5-sonnet-20241022", 1.0),
+        ("claude-opus-4-20250514", 1.0),
+        ("claude-haiku-4-5", 1.0),
+        ("us.anthropic.claude-sonnet-4-6-v1:0", 1.0),
+        ("anthropic/claude-opus-4-7", CLAUDE_FACTOR),
+        ("claude-opus-5-5", CLAUDE_FACTOR),
+        ("claude-next", CLAUDE_FACTOR),
+    ],
+)
+def test_claude_since_4_7_is_bounded_by_its_larger_counts(model: str, factor: float) -> None:
+    assert Counters().counter_for(model).factor == factor
 
 
 @pytest.mark.parametrize("tokenizer", ["o200k", "o200k_base"])
