@@ -84,7 +84,7 @@ def shelve_document(
     is_json: bool,
     **more: str | None,
 ) -> None:
-    """Shelve files, and the files of folders: text, Markdown, code, HTML, PDF.
+    """Shelve PATH...: files, and the files of folders; text, Markdown, code, HTML, PDF.
 
     Of a folder what .gitignore and .ignore leave out stays out, and a source is a path in that
     folder. Files that did not change are left alone. Ends with code 1 when a file could not be
