@@ -263,6 +263,7 @@ class Library:
         if grafted.added or grafted.has_moved:
             self._generations.replied(grafted.collection_id, grafted.thread_no)
             self._search.paths.forget(grafted.thread_no)
+            self._search.listing.forget(grafted.collection_id)
         if grafted.added:
             self._backlog.add_places(grafted.collection_id, grafted.thread_no, grafted.added)
             self._indexer.wake(len(grafted.added))

@@ -22,6 +22,7 @@ from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.importing.items import Row
 from library.importing.rows import loaded
+from library.kinds.record import record_digest
 from library.library import Library
 from library.moving.lines import BadLine, Header, dumped, event_line, pin_line, read, thread_line
 from library.moving.records import MovedEvent, MovedPin, MovedThread
@@ -214,24 +215,28 @@ def _read(
             found = read(row.value, readable)
             if isinstance(found, Header):
                 continue
-            if isinstance(found.said, MovedEvent):
-                _check(found.said)
             if isinstance(found.said, MovedThread):
                 threads[found.thread] = found.said
             elif found.thread not in threads:
                 raise BadLine(f"thread {found.thread!r} has no line before this one")
+            elif isinstance(found.said, MovedEvent):
+                _check(found.said, is_chat=threads[found.thread].record is None)
         except BadLine as error:
             raise BadParameter(f"line {index + 1}", f"a line of an export: {error}") from error
         yield found.thread, found.said
 
 
-def _check(event: MovedEvent) -> None:
+def _check(event: MovedEvent, *, is_chat: bool) -> None:
     """See that an event is known by what it says: a wrong digest would break its whole branch."""
-    try:
-        message = wire_in(event.body).dialect.message_of(event.body)
-    except MalformedTranscript as error:
-        raise BadLine(f"its body is no message: {error.reason}") from error
-    if message.role != event.role or not (event.is_masked or message.digest == event.digest):
+    if is_chat:
+        try:
+            message = wire_in(event.body).dialect.message_of(event.body)
+        except MalformedTranscript as error:
+            raise BadLine(f"its body is no message: {error.reason}") from error
+        role, digest = str(message.role), message.digest
+    else:
+        role, digest = str(event.body.get("role")), record_digest(event.body)
+    if role != event.role or not (event.is_masked or digest == event.digest):
         raise BadLine("its role or digest is not that of its body")
 
 

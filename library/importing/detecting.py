@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from library.importing.databases import MAGIC, tables
 from library.importing.formats import EXPORT
+from library.importing.rlm_claude import is_folder
 from library.importing.rows import values
 
 FIRST_VALUES = 200
@@ -32,8 +33,9 @@ class UnknownFormat(Exception):
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return a path's files that may hold conversations; the path itself, if it is a file."""
-    if not path.is_dir():
+    """Return a path's files that may hold conversations; the path itself, if it is a file or a
+    folder that is one thing."""
+    if not path.is_dir() or is_folder(path):
         return [path]
     under = (one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES)
     return sorted(one for one in under if one.is_file())
@@ -47,6 +49,8 @@ def detected(path: Path) -> str:
         OSError: it cannot be read.
 
     """
+    if path.is_dir() and is_folder(path):
+        return "rlm-claude"
     with path.open("rb") as file:
         is_database = file.read(len(MAGIC)) == MAGIC
     if is_database:

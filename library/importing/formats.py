@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from library.importing import chatgpt, claude_account, claude_code, codex, openai_chat
+from library.importing import (
+    chatgpt,
+    claude_account,
+    claude_code,
+    codex,
+    openai_chat,
+    rlm_claude,
+)
 from library.importing.databases import seed_library, seed_ralc
 from library.importing.items import Items, Row
 
@@ -30,6 +37,7 @@ FORMATS = {
     "claude": Format("Claude's account export, zipped or not", claude_account.conversations),
     "claude-code": Format("session files of Claude Code", claude_code.session),
     "codex": Format("session files of Codex", codex.session),
+    "rlm-claude": Format("rlm-claude's folder", read_path=rlm_claude.folder),
     "seed-library": Format("The Library of Context's database", read_path=seed_library),
     "ralc": Format("RALC's database", read_path=seed_ralc),
 }

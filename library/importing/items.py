@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from library.kinds.filter import Importance, InsightType
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -26,6 +28,19 @@ class Said:
     collection: str | None = None
     """Where the source has collections of its own."""
     is_pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """One fact, decision, preference, finding, todo or rule that was remembered on purpose."""
+
+    ref: str
+    """Names it for good in its source, so that a second import knows it again."""
+    text: str
+    type: InsightType
+    importance: Importance
+    tags: tuple[str, ...] = ()
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ class Unread:
     reason: str
 
 
-Item = Said | Ended | LeftOut | Unread
+Item = Said | Insight | Ended | LeftOut | Unread
 Items = Iterator[Item]
 
 

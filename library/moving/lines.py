@@ -8,24 +8,31 @@ One JSON object a line, told apart by `kind`:
              seq, text, is_partial, is_masked
     pin      thread, event, everywhere
 
+A thread that is no chat has a `record` as well: kind, type, importance, project, source, title,
+tags, owner (the id of the one thread that finds it), content, origin, version, told, said_at.
+
 `thread` is a name within the file, and its line comes before what belongs to it. `after`, `head`
 and a pin's `event` are chain digests in hexadecimal, `digest` the identity of the message alone.
 Times are ISO 8601 in UTC. `text` stands there where it cannot be read off the body.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from library.chain import ROOT
-from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.kinds.filter import IMPORTANCES, KINDS, Kind
+from library.kinds.record import Facts
+from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
 from library.records import DIGEST_BYTES
 
+T = TypeVar("T")
 VERSION = 1
+RECORD_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "chat")
 KIND = "library"
 Line = dict[str, Any]
 TextOf = Callable[[Mapping[str, Any]], str | None]
@@ -79,6 +86,26 @@ def thread_line(name: str, thread: MovedThread) -> Line:
         updated_at=thread.updated_at,
         budget_tokens=thread.budget_tokens,
         head=thread.head.hex() if thread.head else None,
+        record=_record_fields(thread.record) if thread.record else None,
+    )
+
+
+def _record_fields(record: MovedRecord) -> Line:
+    facts = record.facts
+    return _filled(
+        kind=facts.kind,
+        type=facts.type,
+        importance=facts.importance,
+        project=facts.project or None,
+        source=facts.source or None,
+        title=facts.title or None,
+        tags=list(facts.tags) or None,
+        owner=record.owner,
+        content=facts.digest.hex() if facts.digest else None,
+        origin=facts.origin,
+        version=record.version,
+        told=record.told_count,
+        said_at=record.said_at,
     )
 
 
@@ -129,7 +156,7 @@ def read(value: Any, text_of: TextOf) -> Header | Of:
     }
     if kind not in readers:
         raise BadLine(f"'kind' {kind!r} is not one of {KIND}, {', '.join(readers)}")
-    fields = Fields(value)
+    fields = Fields({name: one for name, one in value.items() if name != "kind"})
     name = fields.text("thread")
     said = readers[kind](fields, text_of)
     fields.end()
@@ -147,7 +174,7 @@ class Fields:
     """A line's fields, each checked as it is taken."""
 
     def __init__(self, value: Line) -> None:
-        self._left = {name: one for name, one in value.items() if name != "kind"}
+        self._left = dict(value)
 
     def take(self, name: str, kind: type, must: str) -> Any:
         value = self._left.pop(name, None)
@@ -187,14 +214,19 @@ class Fields:
             raise BadLine(f"{name!r} must be a time, as 2026-01-05T09:00:00+00:00") from error
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
 
+    def left(self, name: str, choices: Sequence[T]) -> T:
+        """Return the one of `choices` that a field holds."""
+        found = self._left.pop(name, None)
+        for choice in choices:
+            if found == choice:
+                return choice
+        raise BadLine(f"{name!r} must be one of {', '.join(map(str, choices))}")
+
     def digest(self, name: str) -> bytes | None:
         found = self.text_or_none(name)
         if found is None:
             return None
-        try:
-            digest = bytes.fromhex(found)
-        except ValueError:
-            digest = b""
+        digest = bytes_of(found, name)
         if len(digest) != DIGEST_BYTES:
             raise BadLine(f"{name!r} must be {2 * DIGEST_BYTES} hexadecimal digits")
         return digest
@@ -211,7 +243,21 @@ class Fields:
             raise BadLine(f"{sorted(self._left)[0]!r} is not known here")
 
 
+def bytes_of(text: str, name: str) -> bytes:
+    """Return the bytes that hexadecimal digits are.
+
+    Raises:
+        BadLine: they are none.
+
+    """
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise BadLine(f"{name!r} must be hexadecimal digits") from None
+
+
 def _thread(fields: Fields, text_of: TextOf) -> MovedThread:
+    record = fields.take("record", dict, "an object")
     return MovedThread(
         collection=fields.text_or_none("collection") or "",
         id=fields.text_or_none("id"),
@@ -220,7 +266,39 @@ def _thread(fields: Fields, text_of: TextOf) -> MovedThread:
         updated_at=fields.time("updated_at"),
         budget_tokens=fields.number("budget_tokens"),
         head=fields.digest("head"),
+        record=_record(Fields(record)) if record is not None else None,
     )
+
+
+def _record(fields: Fields) -> MovedRecord:
+    kind = fields.left("kind", RECORD_KINDS)
+    tags = fields.take("tags", list, "a list of texts") or []
+    if not all(isinstance(tag, str) for tag in tags):
+        raise BadLine("'tags' must be a list of texts")
+    content = fields.text_or_none("content")
+    facts = Facts(
+        kind=kind,
+        type=fields.text("type"),
+        importance=fields.left("importance", IMPORTANCES),
+        project=fields.text_or_none("project") or "",
+        source=fields.text_or_none("source") or "",
+        title=fields.text_or_none("title") or "",
+        tags=tuple(tags),
+        digest=None if content is None else bytes_of(content, "content"),
+        origin=fields.take("origin", dict, "an object"),
+    )
+    said_at = fields.time("said_at")
+    if said_at is None:
+        raise BadLine("'said_at' is missing")
+    record = MovedRecord(
+        facts=facts,
+        version=fields.number("version") or 1,
+        told_count=fields.number("told") or 1,
+        said_at=said_at,
+        owner=fields.text_or_none("owner"),
+    )
+    fields.end()
+    return record
 
 
 def _event(fields: Fields, text_of: TextOf) -> MovedEvent:

@@ -10,6 +10,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from library.kinds.record import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRecord:
+    """What a thread that is no chat is besides its events (library/kinds/record.py)."""
+
+    facts: Facts
+    """Without the number of the thread that finds it, which is another's in another library."""
+    version: int
+    """Of its text; where there is an older one it is taken over."""
+    told_count: int
+    said_at: datetime
+    owner: str | None = None
+    """Id of the one thread that finds it, which must be there; None: all do."""
+
 
 @dataclass(frozen=True, slots=True)
 class MovedThread:
@@ -26,6 +42,8 @@ class MovedThread:
     head: bytes | None = None
     """Chain of the event at which its live branch ends; None: the last event. A thread that had
     turns of its own keeps its place."""
+    record: MovedRecord | None = None
+    """None: it is a chat."""
 
 
 @dataclass(frozen=True, slots=True)

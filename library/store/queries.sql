@@ -172,6 +172,10 @@ WHERE no = ?
 
 -- ---- events of other libraries --------------------------------------------------------------
 
+-- Of any kind.
+-- name: thread_with_id
+SELECT no, id FROM thread WHERE id = ? AND collection_id = ?
+
 -- name: has_thread_id
 SELECT 1 FROM thread WHERE id = ?
 
@@ -180,6 +184,12 @@ SELECT seq FROM sqlite_sequence WHERE name = 'event'
 
 -- name: used_at
 UPDATE thread SET updated_at = max(updated_at, :at) WHERE no = :no
+
+-- name: record_version
+SELECT version FROM record WHERE thread_no = ?
+
+-- name: set_versions
+UPDATE record SET version = ?, told_count = ? WHERE thread_no = ?
 
 -- name: has_turns
 SELECT 1 FROM thread WHERE no = ? AND turn_count > 0
@@ -203,7 +213,7 @@ LEFT JOIN event AS f ON p.seq IS NULL AND f.branch_id = b.parent_id AND f.positi
 WHERE e.seq IN (SELECT value FROM json_each(?))
 
 -- name: moved_threads
-SELECT t.no, c.name, t.id, t.session_id, t.created_at, t.updated_at, t.budget_tokens, e.chain
+SELECT t.no, c.name, t.id, t.session_id, t.created_at, t.updated_at, t.budget_tokens, e.chain, t.kind
 FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
 LEFT JOIN event AS e ON e.branch_id = t.head_branch AND e.position = t.head_position
 WHERE t.no IN (SELECT value FROM json_each(?))

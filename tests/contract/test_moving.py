@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from library.chain import ROOT, extend
 from library.errors import TooManyPins, UnknownRecord
+from library.kinds.filter import IMPORTANCES, Filter
+from library.kinds.record import Change, Edition, Facts, part_of
 from library.moving.records import MovedEvent, MovedPin, MovedThread
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
@@ -235,6 +237,36 @@ async def _tell(store: SqliteStore, talks: Sequence[tuple[str | None, list[str]]
             await store.set_thread_budget(session, 1_000 + number, collection_id=None)
 
 
+async def _shelve(store: SqliteStore, texts: Sequence[str]) -> None:
+    """Shelve insights, each with an older version, some for one thread alone, one critical."""
+    number = await store.collection_id("default")
+    threads = await store.moving.threads(collection_id=number, after=None, limit=1)
+    owner_no = None
+    if threads:
+        [first] = await store.thread_events(
+            threads[0].id or "", collection_id=number, live_only=False, after=0, limit=1
+        )
+        owner_no = first.thread_no
+    for at, text in enumerate(texts):
+        facts = Facts(
+            kind="insight",
+            type="rule",
+            importance=IMPORTANCES[(at + 2) % len(IMPORTANCES)],
+            project="p" * at,
+            tags=("a", "b")[: at % 3],
+            owner_no=owner_no if at % 2 else None,
+            origin={"from": at} if at else None,
+        )
+        written = await store.kinds.shelve(number, facts, _edition(text, 1), now=NOW)
+        change = Change(edition=_edition(f"{text} indeed", 2), is_told=True)
+        await store.kinds.change(written.record.no, change, now=NOW)
+
+
+def _edition(text: str, version: int) -> Edition:
+    body = {"role": "insight", "type": "rule", "content": text, "version": version}
+    return Edition([part_of(body, said_at=LONG_AGO)], LONG_AGO)
+
+
 async def _moved(source: SqliteStore, target: SqliteStore, size: int) -> None:
     after = 0
     while page := await source.moving.events(collection_id=None, after=after, upto=ALL, limit=size):
@@ -256,18 +288,31 @@ async def _state(store: SqliteStore) -> dict[str, Any]:
                 row["id"], collection_id=None, live_only=True, after=0, limit=1_000)],
             await store.thread_budget(row["id"], collection_id=None),
         )  # fmt: skip
-    return {"events": moved, "threads": live, "pins": await store.moving.pins(collection_id=None)}
+    number = await store.collection_id("default")
+    records, _ = await store.kinds.records(number, Filter(), owner_no=None, limit=1_000, offset=0)
+    texts = [[one.text for one in await store.kinds.versions(record.no)] for record in records]
+    return {
+        "events": moved,
+        "threads": live,
+        "pins": await store.moving.pins(collection_id=None),
+        "records": [replace(record, no=0) for record in records],
+        "texts": texts,
+    }
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     talks=st.lists(st.tuples(st.sampled_from([None, "s", "t"]), SPOKEN), max_size=6),
+    shelved=st.lists(TEXTS, max_size=3),
     size=st.integers(1, 5),
 )
 def test_a_library_taken_out_and_in_is_an_equal_one(
-    tmp_path_factory: pytest.TempPathFactory, talks: list[tuple[str | None, list[str]]], size: int
+    tmp_path_factory: pytest.TempPathFactory,
+    talks: list[tuple[str | None, list[str]]],
+    shelved: list[str],
+    size: int,
 ) -> None:
-    """Issue 6: threads, branches, events with their ids and times, pins, budgets."""
+    """Issue 6: threads, branches, events with their ids and times, pins, budgets, insights."""
     folder = tmp_path_factory.mktemp("moving")
 
     async def run() -> None:
@@ -275,6 +320,7 @@ def test_a_library_taken_out_and_in_is_an_equal_one(
         target = await SqliteStore.open(folder / "target.db")
         try:
             await _tell(source, talks)
+            await _shelve(source, shelved)
             await _moved(source, target, size)
             before = await _state(source)
             assert await _state(target) == before

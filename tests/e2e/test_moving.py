@@ -18,6 +18,7 @@ from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, assistant, user
 from tests.unit.library.importing.test_chatgpt import conversation, node
 from tests.unit.library.importing.test_claude_code import line, result, text, use
+from tests.unit.library.importing.test_rlm_claude import written as rlm_folder
 
 WAIT_S = 30.0
 EPOCH = 1_700_000_000
@@ -185,3 +186,17 @@ def test_an_import_stopped_with_ctrl_c_goes_on_where_it_was(tmp_path: Path) -> N
 def _wal_bytes(db: Path) -> int:
     log = db.with_name(f"{db.name}-wal")
     return log.stat().st_size if log.exists() else 0
+
+
+def test_what_rlm_claude_remembered_is_taken_in_once(tmp_path: Path) -> None:
+    db, plain = tmp_path / "library.db", clean_environment({"embedder": "none"})
+    source = rlm_folder(tmp_path / "context")
+    for added in (2, 0):
+        answer = run_cli("import", str(source), "--db", str(db), "--json", env=plain, check=False)
+        assert answer.returncode == 1  # One of them has no content, which is told.
+        done = summary(answer)
+        assert (done["added"], done["problem_count"]) == (added, 1)
+        assert done["left_out"] == {"chunks of conversations": 1}
+    pinned = run_cli("pin", "--db", str(db), env=plain).stdout
+    assert "We deploy on Fridays." in pinned
+    assert run_cli("verify", "--db", str(db)).returncode == 0

@@ -20,7 +20,7 @@ PLAIN = clean_environment({"embedder": "none"})
 
 @pytest.fixture
 def own(start_gateway: StartGateway, upstream: StubUpstream) -> GatewayProcess:
-    """A gateway whose library has an edited turn, a tool call, a pin and a budget."""
+    """A gateway whose library has an edited turn, a tool call, a pin, a budget, an insight."""
     gateway = start_gateway(embedder="hashing")
     with closing(Client(gateway.url)) as client:
         begun = [user("the blue key opens the boathouse")]
@@ -36,6 +36,13 @@ def own(start_gateway: StartGateway, upstream: StubUpstream) -> GatewayProcess:
             ]
         )
     gateway.cli("pin", "e1")
+    answer = httpx.post(
+        f"{gateway.origin}/library/insights",
+        json={"text": "We deploy on Fridays.", "type": "rule", "importance": "critical"},
+        timeout=10,
+        verify=False,
+    )
+    assert answer.is_success, answer.text
     set_budget(gateway, "one", 3_000)
     return gateway
 
@@ -60,16 +67,17 @@ def test_a_library_that_was_exported_beside_a_gateway_is_taken_in_as_an_equal_on
     """Issue 6: export writes everything and imports back to an equal library."""
     out, again = tmp_path / "out.jsonl", tmp_path / "again.jsonl"
     done = json.loads(own.cli("export", str(out), "--json").stdout)
-    assert done == {"threads": 2, "messages": 10, "pins": 1}
+    assert done == {"threads": 3, "messages": 11, "pins": 2}
     assert os.stat(out).st_mode & 0o077 == 0
     new = tmp_path / "new.db"
     taken = json.loads(run_cli("import", str(out), "--db", str(new), "--json", env=PLAIN).stdout)
-    assert (taken["added"], taken["renamed"], taken["problem_count"]) == (10, 0, 0)
+    assert (taken["added"], taken["renamed"], taken["problem_count"]) == (11, 0, 0)
     run_cli("export", str(again), "--db", str(new), env=PLAIN)
     assert lines(again) == lines(out)
     assert run_cli("verify", "--db", str(new)).returncode == 0
     found = json.loads(run_cli("search", "red key", "--db", str(new), "--json", env=PLAIN).stdout)
     assert "red key" in found["hits"][0]["text"]
+    assert "We deploy on Fridays." in run_cli("pin", "--db", str(new), env=PLAIN).stdout
     refused = own.cli("export", str(out), check=False)
     assert (refused.returncode, "--force overwrites it" in refused.stderr) == (1, True)
 
@@ -106,7 +114,7 @@ def test_markdown_has_every_message_word_for_word(own: GatewayProcess, tmp_path:
     folder = tmp_path / "pages"
     own.cli("export", str(folder), "--format", "markdown")
     pages = {path.name: path.read_text() for path in folder.iterdir()}
-    assert len(pages) == 2
+    assert len(pages) == 3
     [one] = [text for name, text in pages.items() if "-one-" in name]
     assert "the blue key opens the boathouse" in one
     assert "> follows e2" in one
@@ -151,9 +159,9 @@ def test_a_damaged_backup_is_not_restored(own: GatewayProcess, tmp_path: Path) -
 def test_what_is_stored_is_counted(own: GatewayProcess) -> None:
     found = json.loads(own.cli("stats", "--json").stdout)
     [row] = found["collections"]
-    assert (row["threads"], row["branches"], row["turns"], row["events"]) == (2, 3, 4, 10)
-    assert row["by_role"] == {"user": 4, "assistant": 5, "tool": 1}
-    assert row["pins"] == 1
+    assert (row["threads"], row["branches"], row["turns"], row["events"]) == (3, 4, 4, 11)
+    assert row["by_role"] == {"user": 4, "assistant": 5, "tool": 1, "insight": 1}
+    assert row["pins"] == 2
     assert "default" in own.cli("stats").stdout
 
 
@@ -162,7 +170,7 @@ def test_everything_is_embedded_anew(own: GatewayProcess) -> None:
     before = own.rows("SELECT seq, rows FROM vector ORDER BY seq")
     assert before
     done = json.loads(own.cli("reembed", "--all", "--json").stdout)
-    assert (done["owed_count"], done["embedded_seq"]) == (0, 10)
+    assert (done["owed_count"], done["embedded_seq"]) == (0, 11)
     assert own.rows("SELECT seq, rows FROM vector ORDER BY seq") == before
     other = own.cli("reembed", check=False)
     assert other.returncode == 0

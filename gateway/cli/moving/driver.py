@@ -6,7 +6,8 @@ that is run again goes on where the last one stopped: what is there is passed ov
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,12 @@ from gateway.identity import SESSION_CHARS_MAX
 from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.chain import ROOT, extend
-from library.importing.items import SYSTEM, Ended, Item, LeftOut, Row, Said, Unread
+from library.errors import Unacceptable
+from library.importing.items import SYSTEM, Ended, Insight, Item, LeftOut, Row, Said, Unread
+from library.kinds.filter import CRITICAL, IMPORTANCES
+from library.kinds.insights import Told, edition_of
+from library.kinds.record import Facts
+from library.kinds.words import tags_of, text_of
 from library.moving.lines import (
     BadLine,
     Header,
@@ -26,7 +32,7 @@ from library.moving.lines import (
     read,
     thread_line,
 )
-from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
 from library.store.encoding import readable
 
 BATCH_LINES = 500
@@ -34,6 +40,7 @@ BATCH_BYTES = 2 * 2**20
 """What is read and not stored yet; a batch is one transaction a thread."""
 EVENT_BYTES_MAX = 48 * 2**20
 """Below the gateway's own limit of a body, 64 MiB."""
+THREAD_ID_BYTES = 8
 PROBLEMS_MAX = 1_000
 """Of what is told one by one; the rest is counted."""
 
@@ -176,6 +183,8 @@ class Messages:
         for item in items:
             if isinstance(item, Said):
                 self._say(item)
+            elif isinstance(item, Insight):
+                self._remember(item)
             elif isinstance(item, Ended):
                 self._end(item)
             elif isinstance(item, LeftOut):
@@ -222,6 +231,31 @@ class Messages:
                 self._path, f"message {item.ref}", name, pin_line(name, MovedPin(chain))
             )
 
+    def _remember(self, item: Insight) -> None:
+        """Shelve an insight as a thread of its own, which its source's name tells again."""
+        place = f"insight {item.ref}"
+        try:
+            told = Told(text_of(item.text).strip(), _facts(item), "", item.at)
+        except Unacceptable as error:
+            self._summary.note(self._path, place, str(error))
+            return
+        edition = edition_of(told, version=1, now=datetime.now(UTC))
+        [part] = edition.messages
+        record = MovedRecord(told.facts, version=1, told_count=1, said_at=edition.said_at)
+        digest = blake2b(f"insight {item.ref}".encode(), digest_size=THREAD_ID_BYTES)
+        thread = MovedThread(self._collection or "", id=digest.hexdigest(), record=record)
+        name = f"insight/{item.ref}"
+        self._batch.name(name, thread_line(name, thread))
+        event = MovedEvent(
+            ROOT, part.digest, part.role, part.body, part.text, occurred_at=edition.said_at
+        )
+        self._batch.add(self._path, place, name, event_line(name, event, is_text_of_body=True))
+        if item.importance == IMPORTANCES[CRITICAL]:
+            pin = MovedPin(extend(ROOT, part.digest), is_everywhere=True)
+            self._batch.add(self._path, f"pin of {place}", name, pin_line(name, pin))
+        self._batch.end(name)
+        self._summary.conversations += 1
+
     def _end(self, item: Ended) -> None:
         """Let the thread's live branch end where the source says."""
         name = _name(item)
@@ -242,6 +276,12 @@ class Messages:
             self._batch.name(name, thread_line(name, thread))
             self._summary.conversations += 1
         return self._chats[name]
+
+
+def _facts(item: Insight) -> Facts:
+    return Facts(
+        kind="insight", type=item.type, importance=item.importance, tags=tags_of(item.tags)
+    )
 
 
 def _name(item: Said | Ended) -> str:

@@ -6,16 +6,18 @@ where it belongs, so nothing is guessed, and the same events again add nothing.
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from library.chain import ROOT
 from library.errors import UnknownRecord
-from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
+from library.kinds.record import Edition
+from library.moving.records import Grafted, MovedEvent, MovedPin, MovedRecord, MovedThread
 from library.records import IncomingMessage
 from library.store.encoding import GENERATED_PREFIX, generated_seq, to_micros
 from library.store.matching import Node
 from library.store.recording import collection_number
+from library.store.shelved.rows import row_of, set_tags
 from library.store.statements import SQL
 from library.store.threads import pin
 from library.store.tree import Options, Tree
@@ -47,10 +49,10 @@ def graft(
     for event in events:
         grafting.take(event)
     has_moved = _settle(tree, thread, grafting)
+    if thread.record is not None:
+        _take_record(connection, number, collection_id, thread.record)
     for one in pins:
-        seq = grafting.node(one.chain).seq
-        pin(connection, f"{GENERATED_PREFIX}{seq}", collection_id=collection_id,
-            everywhere=one.is_everywhere)  # fmt: skip
+        _pin(tree, thread, grafting.node(one.chain).seq, is_everywhere=one.is_everywhere)
     return Grafted(
         collection_id=collection_id,
         thread_no=number,
@@ -73,9 +75,9 @@ def _thread(
     session = thread.session_id
     for statement, name in (
         ("session_thread", session),
-        ("thread_by_id", thread.id),
+        ("thread_with_id", thread.id),
         ("thread_by_id", session),  # A thread found by content answers to its own id.
-        ("thread_by_id", _other_id(collection_id, thread.id)),
+        ("thread_with_id", _other_id(collection_id, thread.id)),
     ):
         key = (collection_id, name) if statement == "session_thread" else (name, collection_id)
         row = connection.execute(SQL[statement], key).fetchone() if name else None
@@ -85,8 +87,12 @@ def _thread(
     if connection.execute(SQL["has_thread_id"], (identifier,)).fetchone():
         identifier = _other_id(collection_id, identifier) or options.new_id()
     created = to_micros(thread.created_at) if thread.created_at else first_at
-    made = (identifier, collection_id, session, created, created)
-    number = connection.execute(SQL["insert_thread"], made).lastrowid
+    if thread.record is None:
+        made = (identifier, collection_id, session, created, created)
+        number = connection.execute(SQL["insert_thread"], made).lastrowid
+    else:
+        shelved = (identifier, collection_id, thread.record.facts.kind, created, created)
+        number = connection.execute(SQL["insert_record_thread"], shelved).lastrowid
     assert number is not None
     if thread.budget_tokens is not None:
         connection.execute(SQL["set_thread_budget"], (thread.budget_tokens, number))
@@ -166,6 +172,40 @@ class _Grafting:
 
 def _had_id(event: MovedEvent) -> bool:
     return event.event_id is not None or event.seq is not None
+
+
+def _take_record(
+    connection: sqlite3.Connection, number: int, collection_id: int, record: MovedRecord
+) -> None:
+    """Store what a thread that is no chat is besides its events, unless what is there is newer."""
+    row = connection.execute(SQL["record_version"], (number,)).fetchone()
+    if row is not None and row[0] >= record.version:
+        return
+    owner_no = None
+    if record.owner is not None:
+        found = connection.execute(SQL["thread_by_id"], (record.owner, collection_id)).fetchone()
+        if found is None:  # Without its owner everybody would find it.
+            raise UnknownRecord(kind="thread", name=record.owner)
+        owner_no = found[0]
+    facts = replace(record.facts, owner_no=owner_no)
+    values = row_of(number, collection_id, facts, Edition((), record.said_at))
+    connection.execute(SQL["insert_record" if row is None else "renew_record"], values)
+    connection.execute(SQL["set_versions"], (record.version, record.told_count, number))
+    set_tags(connection, number, facts.tags)
+
+
+def _pin(tree: Tree, thread: MovedThread, seq: int, *, is_everywhere: bool) -> None:
+    """Pin an event for its thread, a record for the thread that finds it, or either for all."""
+    owner = thread.record.owner if thread.record is not None else None
+    if is_everywhere or owner is None:
+        name = f"{GENERATED_PREFIX}{seq}"
+        pin(tree.connection, name, collection_id=tree.collection_id, everywhere=is_everywhere)
+        return
+    key = (owner, tree.collection_id)
+    found = tree.connection.execute(SQL["thread_by_id"], key).fetchone()
+    if found is None:
+        raise UnknownRecord(kind="thread", name=owner)
+    tree.connection.execute(SQL["insert_pin"], (tree.collection_id, found[0], seq))
 
 
 def _settle(tree: Tree, thread: MovedThread, grafting: _Grafting) -> bool:

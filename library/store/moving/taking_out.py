@@ -1,12 +1,14 @@
 """Reading events with their places, for another library: the inverse of grafting.py."""
 
 import sqlite3
+from dataclasses import replace
 
 import orjson
 
 from library.chain import ROOT
-from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
 from library.store.encoding import from_micros, read_events
+from library.store.shelved.rows import read_record
 from library.store.statements import SQL
 from library.store.threads import thread_number
 
@@ -83,7 +85,24 @@ def moved_pins(
 
 def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, MovedThread]:
     rows = connection.execute(SQL["moved_threads"], (orjson.dumps(sorted(numbers)).decode(),))
-    return {row[0]: _thread(*row[1:]) for row in rows}
+    return {
+        row[0]: replace(
+            _thread(*row[1:-1]),
+            record=None if row[-1] == "chat" else _record(connection, row[0]),
+        )
+        for row in rows.fetchall()
+    }
+
+
+def _record(connection: sqlite3.Connection, number: int) -> MovedRecord:
+    shelved = read_record(connection, number)
+    return MovedRecord(
+        facts=replace(shelved.facts, owner_no=None),
+        version=shelved.version,
+        told_count=shelved.told_count,
+        said_at=shelved.said_at,
+        owner=shelved.owner_id,
+    )
 
 
 def _thread(

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from library.chain import ROOT
 from library.importing.rows import loaded
+from library.kinds.filter import IMPORTANCES
+from library.kinds.record import Facts
 from library.moving.lines import (
     BadLine,
     Header,
@@ -22,7 +24,7 @@ from library.moving.lines import (
     read,
     thread_line,
 )
-from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
 from library.store.encoding import readable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,6 +36,25 @@ BODIES = st.fixed_dictionaries(
     {"role": st.just("user"), "content": TEXTS | st.lists(st.fixed_dictionaries({"text": TEXTS}))},
     optional={"name": TEXTS, "big": st.integers(2**70, 2**80), "deep": st.lists(TEXTS)},
 )
+RECORDS = st.builds(
+    MovedRecord,
+    facts=st.builds(
+        Facts,
+        kind=st.sampled_from(["insight", "document", "chunk"]),
+        type=NAMES,
+        importance=st.sampled_from(IMPORTANCES),
+        project=TEXTS,
+        source=TEXTS,
+        title=TEXTS,
+        tags=st.lists(NAMES).map(tuple),
+        digest=st.none() | st.binary(min_size=1, max_size=32),
+        origin=st.none() | st.dictionaries(NAMES, TEXTS, min_size=1),
+    ),
+    version=st.integers(1, 99),
+    told_count=st.integers(1, 99),
+    said_at=TIMES,
+    owner=st.none() | NAMES,
+)
 THREADS = st.builds(
     MovedThread,
     collection=NAMES,
@@ -43,6 +64,7 @@ THREADS = st.builds(
     updated_at=st.none() | TIMES,
     budget_tokens=st.none() | st.integers(1, 10**7),
     head=st.none() | DIGESTS,
+    record=st.none() | RECORDS,
 )
 EVENTS = st.builds(
     MovedEvent,
@@ -101,7 +123,7 @@ EVENT = event_line(
         ({"thread": ""}, "'thread' must be a text"),
         ({"digest": None}, "'digest' is missing"),
         ({"digest": "12"}, "32 hexadecimal digits"),
-        ({"after": "zz"}, "32 hexadecimal digits"),
+        ({"after": "zz"}, "hexadecimal digits"),
         ({"at": "yesterday"}, "'at' must be a time"),
         ({"seq": 0}, "'seq' must be positive"),
         ({"seq": True}, "'seq' must be a whole number"),
