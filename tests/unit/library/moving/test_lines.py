@@ -34,7 +34,7 @@ NAMES = st.text(string.printable, min_size=1, max_size=20)
 TEXTS = st.text(max_size=30)
 BODIES = st.fixed_dictionaries(
     {"role": st.just("user"), "content": TEXTS | st.lists(st.fixed_dictionaries({"text": TEXTS}))},
-    optional={"name": TEXTS, "big": st.integers(2**70, 2**80), "deep": st.lists(TEXTS)},
+    optional={"name": TEXTS, "big": st.just(2**70), "deep": st.lists(TEXTS)},
 )
 RECORDS = st.builds(
     MovedRecord,
