@@ -32,7 +32,7 @@ from library.kinds.documents import Documents
 from library.kinds.insights import Insights
 from library.kinds.landing import Landing
 from library.lexical import LexicalUnavailable
-from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
+from library.moving.records import Grafted, MovedEvent, MovedThread, Pins
 from library.records import (
     Event,
     IncomingTurn,
@@ -254,9 +254,8 @@ class Library:
             self._indexer.wake(len(events))
 
     async def graft(
-        self, thread: MovedThread, events: Sequence[MovedEvent], *,
-        pins: Sequence[MovedPin] = (), now: datetime,
-    ) -> Grafted:  # fmt: skip
+        self, thread: MovedThread, events: Sequence[MovedEvent], *, now: datetime, pins: Pins = ()
+    ) -> Grafted:
         """Take events of another library, and owe them to the index; see `Moving.graft`."""
         with self._generations.writing():
             grafted = await self.store.moving.graft(thread, events, pins=pins, now=now)

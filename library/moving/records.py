@@ -5,7 +5,7 @@ for the whole way there. So events come in runs of any size, in any number of ca
 there already is known without an id; nothing has to be remembered between two calls.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -75,6 +75,9 @@ class MovedPin:
 
     chain: bytes
     is_everywhere: bool = False
+
+
+Pins = Sequence[MovedPin]
 
 
 @dataclass(frozen=True, slots=True)
