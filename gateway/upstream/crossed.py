@@ -8,7 +8,7 @@ any more.
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -71,7 +71,10 @@ class CrossedUpstream:
             raise Untranslated(str(error), param=error.param) from error
         _, mark, query = request.path.partition("?")
         path = self._crossing.path + mark + query
-        reply = await self._upstream.open(replace(request, path=path, body=exchange.body))
+        asked = replace(
+            request, path=path, body=exchange.body, headers=_with_bearer(request.headers)
+        )
+        reply = await self._upstream.open(asked)
         return CrossedReply(reply, exchange, self._limit_bytes)
 
     async def count_tokens(self, text: str) -> int | None:
@@ -82,6 +85,13 @@ class CrossedUpstream:
 
     async def close(self) -> None:
         await self._upstream.close()
+
+
+def _with_bearer(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with a key where OpenAI's API looks for it; Anthropic's clients have it
+    elsewhere."""
+    key = headers.get("x-api-key")
+    return ({"authorization": f"Bearer {key}"} if key else {}) | dict(headers)
 
 
 class CrossedReply:

@@ -51,6 +51,7 @@ def test_a_talk_with_tools_an_error_and_a_refusal(
     done = sdk.messages.create(messages=talk, **asked)
     assert done.content[0].text == f"reply to {topic[-60:]}"
     sent = upstream.last.json["messages"]
+    assert upstream.last.header("authorization") == "Bearer x"
     assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool", "tool"]
     upstream.script(openai_error(429, "slow down", code="rate_limit_exceeded"))
     with pytest.raises(anthropic.RateLimitError, match="slow down"):
