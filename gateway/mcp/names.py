@@ -6,14 +6,15 @@ READING = ("consult", "open", "grep", "plan_reading", "sessions", "domains", "st
 DESK = ("desk_refresh", "desk_get", "desk_watch", "desk_stop")
 PINS = ("pin", "unpin")
 INSIGHTS = ("remember", "recall", "update", "forget")
+DOCUMENTS = ("shelve", "shelve_document")
 TURNS = ("prepare", "commit", "protect", "release", "flush")
-TOOLS = (*READING, *DESK, *INSIGHTS, *PINS, *TURNS)
+TOOLS = (*READING, *DESK, *INSIGHTS, *DOCUMENTS, *PINS, *TURNS)
 """Every tool, in the order in which they are listed."""
 ALL, COOPERATIVE = "all", "cooperative"
 SETS = {
     ALL: frozenset(TOOLS),
     # An agent whose host keeps the transcript: it reads, and adds what can be taken back.
-    COOPERATIVE: frozenset((*READING, *DESK, *INSIGHTS, *PINS)) - {"forget"},
+    COOPERATIVE: frozenset((*READING, *DESK, *INSIGHTS, *DOCUMENTS, *PINS)) - {"forget"},
 }
 
 

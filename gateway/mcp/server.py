@@ -21,6 +21,7 @@ from gateway.mcp.names import TOOLS
 from gateway.mcp.prompts import add_prompts
 from gateway.mcp.resources import add_resources
 from gateway.mcp.tools.desk import DeskTools
+from gateway.mcp.tools.documents import DocumentTools
 from gateway.mcp.tools.insights import InsightTools
 from gateway.mcp.tools.overview import OverviewTools
 from gateway.mcp.tools.reading import ReadingTools
@@ -61,6 +62,10 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "remember": Behaviour("Remember an insight", is_read_only=False),
     "update": Behaviour("Change an insight", is_read_only=False),
     "forget": Behaviour("Forget an insight for good", is_read_only=False, is_destructive=True),
+    "shelve": Behaviour("Put a text by", is_read_only=False),
+    "shelve_document": Behaviour(
+        "Shelve a document in place of its last edition", is_read_only=False, is_destructive=True
+    ),
     "protect": Behaviour("Keep a text in every prompt of a session", is_read_only=False),
     "release": Behaviour("Let go of a protected text", is_read_only=False),
     "pin": Behaviour("Pin a record", is_read_only=False),
@@ -81,8 +86,12 @@ class Parts:
         turns: TurnTools,
         insights: InsightTools,
         overview: OverviewTools,
+        documents: DocumentTools,
     ) -> None:
-        self._holders: tuple[object, ...] = (reading, desk, turns, insights, overview)
+        self._holders: tuple[object, ...] = (
+            *(reading, desk, turns, insights, overview),
+            documents,
+        )
         self.reading = reading
         self.desk = desk
 

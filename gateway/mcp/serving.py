@@ -10,6 +10,7 @@ from gateway.core import Gateway
 from gateway.mcp.access import Access
 from gateway.mcp.server import Parts, make_server
 from gateway.mcp.tools.desk import DeskTools
+from gateway.mcp.tools.documents import DocumentTools
 from gateway.mcp.tools.insights import InsightTools
 from gateway.mcp.tools.overview import OverviewTools
 from gateway.mcp.tools.reading import ReadingTools
@@ -35,6 +36,7 @@ class Maker:
             turns=TurnTools(access),
             insights=InsightTools(access),
             overview=OverviewTools(access),
+            documents=DocumentTools(access),
         )
 
     def __call__(self, tools: frozenset[str]) -> StreamableHTTPSessionManager:

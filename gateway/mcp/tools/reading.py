@@ -28,8 +28,11 @@ from gateway.mcp.shapes import (
     within,
 )
 from library.asking import Question, ask
+from library.errors import UnknownRecord
 from library.grep.grep import LIKENESS, PATTERN_CHARS_MAX, TIME_MAX_S, Pattern, grep
 from library.kinds.filter import EVERYTHING, Filter, Kind
+from library.kinds.opening import Opened as WholeRecord
+from library.kinds.opening import open_record
 from library.records import Hit, SearchResult
 
 EMBEDDER_WAIT_S = 10.0
@@ -197,7 +200,19 @@ class ReadingTools:
     ) -> Opened:
         """Read a record word for word, whole or by lines."""
         asker = await self.access.asker(context)
-        event = await asker.library.store.event_by_id(record, collection_id=asker.collection_id)
+        store, collection_id = asker.library.store, asker.collection_id
+        try:
+            event = await store.event_by_id(record, collection_id=collection_id)
+        except UnknownRecord:
+            # A document, a chunk or an insight by its own id.
+            found = await open_record(
+                store,
+                record,
+                collection_id=collection_id,
+                first_line=first_line,
+                last_line=last_line,
+            )
+            return _opened(found, last_line)
         lines = event.text.splitlines(keepends=True) or [""]
         asked = lines[first_line - 1 : last_line]
         kept = within(asked, asked)
@@ -327,6 +342,20 @@ async def search(
             thread=thread,
             filter=wanted,
         ),
+    )
+
+
+def _opened(found: WholeRecord, last_line: int | None) -> Opened:
+    lines = found.text.splitlines(keepends=True)
+    kept = within(lines, lines)
+    stop = found.first_line - 1 + len(kept)
+    return Opened(
+        record=where(found.event),
+        text=cut("".join(kept), ANSWER_CHARS),
+        first_line=found.first_line,
+        last_line=stop,
+        line_count=found.line_count,
+        is_truncated=stop < min(last_line or found.line_count, found.line_count),
     )
 
 
