@@ -171,10 +171,12 @@ class _Search:
             try:
                 if left_s <= 0:
                     raise TimeoutError
+                # A part of a document counts its lines as the document does.
+                first = event.body["lines"][0] if event.kind in {"document", "chunk"} else 1
                 for number, text, score in self._matcher(event.text, left_s):
                     self.found.matched_count += 1
                     if len(self.found.lines) < self._pattern.limit:
-                        self.found.lines.append(Line(event, number, text, score))
+                        self.found.lines.append(Line(event, first + number - 1, text, score))
             except TimeoutError:
                 self.found.is_out_of_time = True
                 return

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from library.errors import Unacceptable, UnknownRecord
 from library.extracting.media import Extracted
+from library.grep.grep import Pattern, grep
 from library.kinds.citing import citation
 from library.kinds.documents import Document, _parts
 from library.kinds.filter import Filter
@@ -318,3 +319,14 @@ async def test_a_forgotten_document_leaves_no_byte(tmp_path: Path) -> None:
 async def test_what_is_no_document_is_refused(ann: Reader, source: str, content: bytes) -> None:
     with pytest.raises(Unacceptable):
         await ann.shelve(source, content)
+
+
+async def test_a_grep_tells_the_line_of_the_document(ann: Reader) -> None:
+    await ann.shelve("a.py", CODE)
+    assert await ann.library.wait_caught_up(20.0)
+    found = await grep(
+        ann.library, Pattern("def function_41", collection_id=ann.collection_id, limit=5)
+    )
+    [line] = found.lines
+    assert CODE.splitlines()[line.number - 1] == line.text
+    assert line.number == 41 * 6 + 1

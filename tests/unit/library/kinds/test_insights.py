@@ -358,3 +358,18 @@ async def test_a_chat_never_becomes_part_of_an_insight(ann: Owner) -> None:
     assert teller.recorded.thread_no != told.insight.record.no
     threads = await ann.library.store.threads(collection_id=ann.collection_id, limit=9)
     assert [one["id"] for one in threads] == [teller.recorded.thread_id]
+
+
+@both_ways
+async def test_a_word_within_a_word_is_no_match_and_every_script_is_found(
+    ann: Owner, waits: bool
+) -> None:
+    """Known faults of earlier systems: the substring "art" matched "start", and neither Japanese
+    nor accented text was found."""
+    await ann.remember("We start the nightly job at three.")
+    await ann.remember("東京の会議は水曜日です。")
+    await ann.remember("Le café préféré de Zoë est fermé.")
+    await settled(ann.library, waits)
+    assert await ann.texts("art") == []
+    assert await ann.texts("東京の会議") == ["東京の会議は水曜日です。"]
+    assert await ann.texts("café préféré") == ["Le café préféré de Zoë est fermé."]
