@@ -19,9 +19,12 @@ COLUMNS = ("thread", "upstream", "turns", "sent to us", "forwarded", "cached", "
 @config_option
 @json_option
 def savings(thread: str | None, db: str | None, config: str | None, is_json: bool) -> None:
-    """Print, by thread and upstream, the tokens that clients sent, that went out, and that the
-    upstream had cached; and, with a `price` in the settings, what that cost and what the whole
-    histories would have cost."""
+    """Print what each thread's prompts took and saved.
+
+    By thread and upstream: the tokens that clients sent, that went out, and that the upstream had
+    cached; and, with a `price` in the settings, what that cost and what the whole histories would
+    have cost.
+    """
     settings = loaded_settings(config=config, db=db).settings
     found = ask(settings, lambda library: library.get("/savings", thread=thread))["savings"]
     if is_json:
