@@ -29,9 +29,9 @@ from library.library import Library
 from library.records import IncomingMessage, IncomingTurn, Scope, SearchQuery, SearchResult
 from library.runtime.allocator import limit_heaps
 from library.store.sqlite import SqliteStore
+from scripts.bench.clients import percentile
 from scripts.bench.growth_material import Material, TurnedEmbedder
 from scripts.bench.growth_seed import measure
-from scripts.bench.load import percentile
 
 THREAD_EVENTS = 1_000
 STEP_EVENTS = 10_000

@@ -23,7 +23,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from gateway.auth import add_key
-from scripts.bench.load import percentile
+from scripts.bench.clients import percentile
 from scripts.bench.servers import all_stopped, start_gateway, start_stub
 
 WARM, COUNT = 10, 60

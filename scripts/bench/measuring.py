@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from scripts.bench.clients import Answered, http_request, percentile, run
 from scripts.bench.conversations import Message, body, messages_body
-from scripts.bench.load import Answered, http_request, percentile, run
 from scripts.bench.servers import Server
 
 DRAIN_TIMEOUT_S = 300.0

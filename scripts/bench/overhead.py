@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench import servers
+from scripts.bench.clients import Answered, http_request, percentile, run
 from scripts.bench.conversations import (
     BODY_MESSAGES,
     Conversations,
@@ -30,7 +31,6 @@ from scripts.bench.conversations import (
     transcript,
 )
 from scripts.bench.identify import identify_ms
-from scripts.bench.load import Answered, http_request, percentile, run
 from scripts.bench.measuring import (
     PATHS,
     Measured,

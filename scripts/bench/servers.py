@@ -90,6 +90,37 @@ def start_gateway(upstream_port: int, db: Path, **settings: object) -> Server:
     return _start_printing("gateway", arguments, environment=named, db=db)
 
 
+_COUNTED = """
+import json, pathlib, sys
+from library.store import lanes
+counts, group_max = pathlib.Path(sys.argv.pop(1)), int(sys.argv.pop(1))
+if group_max:
+    lanes.GROUP_MAX = group_max
+written = []
+def counted(own):
+    def made(*arguments, **named):
+        written.append(own(*arguments, **named))
+        return written[-1]
+    return made
+lanes.WriterCounts = counted(lanes.WriterCounts)
+from gateway.cli.main import main
+try:
+    main()
+finally:
+    counts.write_text(json.dumps({"commits": sum(one.commits for one in written)}))
+"""
+"""A gateway that leaves behind how often it committed, and commits so many jobs at most at once."""
+
+
+def start_counted_gateway(
+    upstream_port: int, db: Path, *, counts: Path, group_max: int | None
+) -> Server:
+    """Start our gateway; when it ends it writes how often it committed to `counts`."""
+    arguments = ["-c", _COUNTED, str(counts), str(group_max or 0), "serve", "--port", "0"]
+    arguments += ["--db", str(db), "--upstream", f"http://127.0.0.1:{upstream_port}/v1"]
+    return _start_printing("gateway", arguments, db=db)
+
+
 def _start_printing(
     name: str,
     arguments: list[str],
