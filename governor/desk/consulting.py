@@ -11,7 +11,7 @@ from datetime import datetime
 
 from governor.budget import Rooms
 from governor.desk.attached import NOTHING, Attachment, Lying, missing, served_share
-from governor.desk.focus import focuses, in_turn
+from governor.desk.focus import focuses, in_turn, names_in_step
 from governor.desk.laying import Desk, Laid, laid_again, lay_out
 from governor.located import Located
 from governor.ring import Window
@@ -30,6 +30,10 @@ UNREACHED = ("recall",)
 JITTER_SHARE, GOLDEN = 0.2, 0.618_033_988_75
 """Intervals differ by so much from thread to thread, so that threads that began together do not go
 on looking at the same moments; the golden ratio spreads numbers that follow one another."""
+
+STEP_SCORE_MIN = 0.7
+"""A step of a tool loop is worth a new desk where its names find a record with so much of them.
+Source: scripts/bench/agent, 2026-11-30."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class Consulting:
     """What to look for instead of what the transcript is about."""
     _written: tuple[Desk, str] | None = field(default=None, init=False)
     """The last desk that was made into text."""
+    _named: frozenset[int] = field(default=frozenset(), init=False)
+    """Events that the names of the latest step found, and surely meant."""
 
     @property
     def thread_no(self) -> int:
@@ -128,6 +134,13 @@ class Consulting:
         except StoreUnavailable:
             # The request is recorded; it can go out without the past, and says so.
             return NOTHING, UNREACHED
+        names = names_in_step(self.located.layout)
+        self._named = frozenset(
+            hit.passage.seq
+            for words, one in zip(looked_for, found, strict=True)
+            for hit in one.hits
+            if words == names and hit.score >= STEP_SCORE_MIN
+        )
         wanted = lay_out(
             in_turn([one.hits for one in found]),
             count=self.located.layout.count,
@@ -143,12 +156,11 @@ class Consulting:
     def _kept_unseen(self) -> str:
         """Return why the last desk stays whatever would be found now; "" when it need not.
 
-        Within a tool loop a new desk would change the prompt in front of every step taken; and a
-        retry is answered out of the same prompt.
+        A retry is answered out of the same prompt.
         """
         state = self.state
         assert state is not None
-        if self._is_own(state.question_seq):
+        if self._is_own(state.question_seq) and not self._is_step():
             return "kept: the same question is worked on"
         if self.policy.replacement == "on-request":
             return "kept: nobody asked for another"
@@ -169,12 +181,22 @@ class Consulting:
             return replace(last, because="kept: all that was found lies there", laid_at_s=now_s)
         share = served_share(wanted, there)
         serves = share >= self.policy.desk_served_share
+        if self._is_step():
+            # A new desk changes the prompt in front of every step taken: for something only.
+            if self._named.isdisjoint(one.entry.seq for one in new.laid):
+                return replace(last, because="kept: it serves the step", laid_at_s=now_s)
+            serves = False
         if self.policy.replacement == "focus" and serves and not self._is_question():
             return replace(last, because=f"kept: it serves {share:.0%} of what was found")
         if self.policy.placement == "attached":
             because = f"added to: it served {share:.0%} of what was found"
             return Lying(new, last.attached, because, now_s)
         return Lying(wanted, because=f"replaced: it served {share:.0%}", laid_at_s=now_s)
+
+    def _is_step(self) -> bool:
+        """Tell whether a step of a tool loop is answered, and not the user's question."""
+        layout = self.located.layout
+        return layout.last != layout.transcript.question
 
     def _is_question(self) -> bool:
         """Tell whether the last message of the user only asks to be told something.

@@ -21,6 +21,22 @@ def test_within_a_tool_loop_the_task_comes_first_and_the_latest_step_second() ->
     assert focuses(layout) == ("task", "f({})\n42")
 
 
+def test_the_names_that_a_step_turns_on_are_looked_for_by_themselves() -> None:
+    """Issue 5: an old output is found again when a step names its file, symbol or error."""
+    call = assistant("Why is settle_batch called? I look.", "a")
+    call["tool_calls"][0]["function"]["arguments"] = '{"path": "src/ledger/clock.py"}'
+    result = tool("a", "some_noise = 1\nFAILED: LedgerMismatch in tests/test_a.py\n1 failed")
+    _, names, step = focuses(layout_of(user("task"), call, result))
+    assert names == "settle_batch src/ledger/clock.py LedgerMismatch tests/test_a.py"
+    assert "some_noise" in step
+
+
+def test_a_step_that_lists_many_names_turns_on_none() -> None:
+    listing = " ".join(f"src/file_{number}.py" for number in range(40))
+    layout = layout_of(user("task"), assistant(listing, "a"), tool("a"))
+    assert len(focuses(layout)) == 2
+
+
 def test_a_long_text_is_known_by_its_start_and_end() -> None:
     layout = layout_of(user("q" * 9_000), assistant("", "a"), tool("a", "r" * 9_000 + "end"))
     question, step = focuses(layout)
