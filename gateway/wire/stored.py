@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.wire.chat.wire import CHAT
+from gateway.wire.messages.blocks import PROVIDED
 from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.protocol import Wire
 from gateway.wire.responses.message import is_run
@@ -19,8 +20,6 @@ _BLOCKS = frozenset(
         *("search_result", "container_upload", "compaction"),
     }
 )
-_ENDINGS = ("_tool_use", "_tool_result")
-"""Of the kinds of blocks that Anthropic's own tools leave."""
 
 
 def wire_in(body: Mapping[str, Any]) -> Wire:
@@ -33,4 +32,4 @@ def wire_in(body: Mapping[str, Any]) -> Wire:
 
 
 def _is_anthropics(kind: Any) -> bool:
-    return isinstance(kind, str) and (kind in _BLOCKS or kind.endswith(_ENDINGS))
+    return isinstance(kind, str) and (kind in _BLOCKS or kind.endswith(PROVIDED))

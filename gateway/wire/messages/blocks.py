@@ -20,6 +20,10 @@ from governor.documents import page_count
 from governor.images import image_of
 from governor.message import Image, Opaque
 
+PROVIDED = ("_tool_use", "_tool_result")
+"""Ends the kinds of blocks that the upstream's own tools leave."""
+_WORDS = ("text", "refusal")
+_FOREIGN = frozenset({"image_url", "input_text", "output_text"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -71,7 +75,9 @@ class Blocks:
                 self._add_unknown(block)
 
     def _add_text(self, block: Mapping[str, Any]) -> None:
-        self.texts.append(block["text"] if isinstance(block["text"], str) else "")
+        if not isinstance(block["text"], str):
+            raise TypeError("the text of a block must be a string")
+        self.texts.append(block["text"])
         if block.get("citations"):
             self.opaque.append(Opaque("citations", len(orjson.dumps(block["citations"]))))
 
@@ -102,11 +108,19 @@ class Blocks:
 
     def _add_unknown(self, block: Mapping[str, Any]) -> None:
         kind = string_of(block.get("type"))
+        if kind in _FOREIGN:
+            raise ValueError(f"{kind!r} is no block of this protocol")
         data = orjson.dumps(block, option=orjson.OPT_SORT_KEYS)
         self.opaque.append(Opaque(kind, len(data)))
         # The same block may come back with other fields: its id, where it has one, is what it is.
         own_id = block.get("id") or block.get("tool_use_id")
-        self.media.append(f"{kind}:{own_id}" if isinstance(own_id, str) else data.decode())
+        words = next((block[key] for key in _WORDS if isinstance(block.get(key), str)), None)
+        if kind.endswith(PROVIDED) and isinstance(own_id, str):
+            self.media.append(f"{kind}:{own_id}")
+        elif words is not None:
+            self.texts.append(words)
+        else:
+            self.media.append(data.decode())
 
 
 def _encoded(kind: str, value: Any) -> Opaque:

@@ -29,6 +29,11 @@ from governor.turn import PlannedMessage
 RESULT = "tool_result"
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 _KNOWN_KEYS = frozenset({"role", "content"})
+_FOREIGN_KEYS = frozenset(
+    {"tool_calls", "function_call", "tool_call_id", "refusal", "items", "type"}
+)
+"""Say something in another protocol. Anthropic refuses them; stored, such a message would be read
+as that protocol's (gateway/wire/stored.py)."""
 
 
 def messages_of(raw: Any) -> tuple[Message, ...]:
@@ -75,6 +80,9 @@ def message_of(raw: Mapping[str, Any]) -> Message:
     role = _ROLES.get(raw["role"]) if isinstance(raw.get("role"), str) else None
     if role is None:
         raise MalformedTranscript(0, "'role' must be user, assistant or system")
+    if not _FOREIGN_KEYS.isdisjoint(raw):
+        found = ", ".join(sorted(_FOREIGN_KEYS & raw.keys()))
+        raise MalformedTranscript(0, f"{found}: no such field in this protocol")
     if not isinstance(raw.get("content"), str | list):
         raise MalformedTranscript(0, "'content' must be a string or a list of blocks")
     try:

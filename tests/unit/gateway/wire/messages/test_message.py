@@ -11,6 +11,7 @@ from gateway.wire.chat.message import message_of as chat_message_of
 from gateway.wire.messages.message import interrupted, message_of, user_message, written
 from gateway.wire.messages.request import decode, encode
 from gateway.wire.protocol import MalformedRequest
+from gateway.wire.stored import wire_in
 from governor.desk.rendering import DESK_TAG, Record, rendered_block, shortened_text
 from governor.errors import MalformedTranscript
 from governor.transcript import EMPTY
@@ -160,6 +161,10 @@ def test_a_body_that_is_no_request_is_refused(data: bytes, param: str | None) ->
         {"role": "user", "content": [{"type": "image"}]},
         {"role": "user", "content": [{"type": "document", "source": 5}]},
         {"role": "user", "content": [{"type": "text"}]},
+        {"role": "user", "content": [{"type": "text", "text": 5}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+        {"role": "assistant", "content": "x", "tool_calls": []},
+        {"role": "user", "content": "x", "items": []},
         {"role": "user", "content": [result("a", 5)]},
     ],
     ids=str,
@@ -249,3 +254,27 @@ def test_thinking_costs_what_its_signature_may_hold() -> None:
     long = {"type": "thinking", "thinking": "", "signature": "x" * 4_000}
     message = message_of({"role": "assistant", "content": [long, text("yes")]})
     assert sum(one.size_bytes for one in message.opaque) == 3_000
+
+
+blocks = st.sampled_from(
+    [
+        text("a"),
+        {"type": "x_new", "text": "b"},
+        {"type": "x_new", "id": "1", "deep": [1]},
+        {"type": "server_tool_use", "id": "s", "name": "f", "input": {}},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "document", "source": {"type": "text", "data": "d"}, "title": "t"},
+        {"refusal": "no"},
+        "plain",
+    ]
+)
+
+
+@given(st.sampled_from(["user", "assistant"]), st.lists(blocks, max_size=4), st.booleans())
+def test_what_is_stored_is_read_again_as_what_it_was(
+    role: str, content: list[Any], is_vendors: bool
+) -> None:
+    """Issue 5: `verify` reads the body alone, whichever protocol it came in."""
+    message = message_of({"role": role, "content": content, **({"x": 1} if is_vendors else {})})
+    stored = wire_in(message.raw).dialect.message_of(message.raw)
+    assert (stored.role, stored.digest) == (message.role, message.digest)
