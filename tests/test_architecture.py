@@ -36,7 +36,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "gateway/cli/demo.py",
         "gateway/cli/checking/upstream_check.py",
     ),
-    "imagesize": ("governor/images.py",),
+    "imagesize": ("governor/counting/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),
     "mcp": ("gateway/mcp/*",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.

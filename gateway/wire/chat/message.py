@@ -15,10 +15,10 @@ import orjson
 
 from gateway.wire.chat.stripping import is_filled, is_made, without_ours
 from gateway.wire.reading import string_of
+from governor.counting.images import image_of
 from governor.desk.rendering import SEPARATOR
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
-from governor.images import image_of
 from governor.message import Image, Message, Opaque, Role
 from governor.transcript import INTERRUPTED, LEGACY_CALL
 from governor.turn import PlannedMessage

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 
 from gateway.wire.reading import string_of
+from governor.counting.images import image_of
 from governor.documents import page_count
-from governor.images import image_of
 from governor.message import Image, Opaque
 
 PROVIDED = ("_tool_use", "_tool_result")

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from governor.images import image_of
+from governor.counting.images import image_of
 from governor.message import Image, Opaque, Role
 
 Call = tuple[str, str, str]

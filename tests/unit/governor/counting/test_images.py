@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governor.images import MAGIC, image_of
+from governor.counting.images import MAGIC, image_of
 
 
 def png(width: int, height: int) -> bytes:
