@@ -57,11 +57,18 @@ class CrossedUpstream:
         reply = await self._upstream.open(request)
         if reply.status not in NO_PATH_STATUSES:
             return reply
+        try:
+            crossed = await self._cross(request)
+        except BaseException:
+            await reply.aclose()
+            raise
+        if crossed.status in NO_PATH_STATUSES:
+            # A model that is not there has this status too, in either protocol: the first answer
+            # says so in the client's own.
+            await crossed.aclose()
+            return reply
         await reply.aclose()
-        crossed = await self._cross(request)
-        # A model that is not there has this status too, in either protocol.
-        if crossed.status not in NO_PATH_STATUSES:
-            self._on_lacking()
+        self._on_lacking()
         return crossed
 
     async def _cross(self, request: UpstreamRequest) -> "CrossedReply":

@@ -32,7 +32,7 @@ class AnyStored:
     def message_of(self, raw: Mapping[str, Any]) -> Message:
         """Return the message in a stored body; raises as `Dialect.message_of`."""
         theirs = wire_in(raw)
-        if theirs is self._wire:
+        if theirs is self._wire or (self._wire is MESSAGES and _is_plain(raw)):
             return self._dialect.message_of(raw)
         chat = _as_chat(raw, theirs)
         if self._wire is RESPONSES:
@@ -62,6 +62,15 @@ class AnyStored:
 
     def interrupted(self, call_id: str) -> Message:
         return self._dialect.interrupted(call_id)
+
+
+def _is_plain(raw: Mapping[str, Any]) -> bool:
+    """Tell whether a message is words alone, which chat completions and Messages write alike."""
+    blocks = raw.get("content")
+    is_text = isinstance(blocks, list) and all(
+        isinstance(one, dict) and one.get("type") == "text" for one in blocks
+    )
+    return raw.keys() == {"role", "content"} and raw["role"] in {"user", "assistant"} and is_text
 
 
 def _as_chat(raw: Mapping[str, Any], wire: Wire) -> dict[str, Any]:
