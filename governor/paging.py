@@ -152,7 +152,7 @@ class Paging:
 
         The last window stays, with all that lies in it, while this desk fits beside it; else both
         are placed afresh. (To let go of what lies there first, and only then of the window, was
-        rejected: it breaks the prefix twice, and cost 7-14 % more on each of three kinds of conversation.
+        rejected: it breaks the prefix twice, and cost 7-14 % more on three kinds of conversation.
         Source: scripts/bench/prefix, first session of tau-bench, LoCoMo and BEAM, 2026-11-30.)
         """
         last = await self._consulting.last(pinned)
