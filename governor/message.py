@@ -61,6 +61,8 @@ class Message:
     """Id of the call this tool message answers."""
     item_count: int = 1
     """So many pieces, calls aside, that a template may put something around."""
+    has_blanks: bool = False
+    """Pieces of it say nothing, where its protocol keeps a whole answer in one message."""
     said: dict[str, Any] | None = None
     """`raw` without the text that a gateway put in, where it holds such: this is what is stored."""
     prices: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)

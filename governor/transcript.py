@@ -65,8 +65,7 @@ def read(messages: Sequence[Message], dialect: Dialect) -> Transcript:
     writes what is mended."""
     whole, origins = tuple(messages), tuple(range(len(messages)))
     repairs: list[str] = []
-    is_blank = any(message.is_silent and message.role != "tool" for message in messages)
-    if is_blank or not _is_paired(messages):
+    if any(map(_has_blanks, messages)) or not _is_paired(messages):
         paired = _without_blank_system(_repaired_pairs(messages, dialect, repairs), repairs)
         whole = tuple(_filled(origin, message, dialect, repairs) for origin, message in paired)
         origins = tuple(origin for origin, _ in paired)
@@ -211,13 +210,16 @@ def _without_blank_system(
     return [one for one in paired if one[0] < 0 or one[0] not in blank]
 
 
-def _is_empty(message: Message) -> bool:
-    return message.is_silent and message.role in EMPTY
+def _has_blanks(message: Message) -> bool:
+    return message.has_blanks or (message.is_silent and message.role != "tool")
 
 
 def _filled(index: int, message: Message, dialect: Dialect, repairs: list[str]) -> Message:
-    """Return `message`, or one that says it is empty where it says nothing at all."""
-    if not _is_empty(message):
+    """Return `message`, or one without what is empty in it, which says so where that is all."""
+    if message.role not in EMPTY or not _has_blanks(message):
         return message
-    repairs.append(f"messages[{index}]: empty content was marked as empty")
-    return dialect.filled(message, EMPTY[message.role])
+    words = EMPTY[message.role]
+    filled = dialect.filled(message, words)
+    what = "was marked as empty" if filled.text == words else "was left out"
+    repairs.append(f"messages[{index}]: empty content {what}")
+    return filled

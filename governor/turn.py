@@ -109,7 +109,8 @@ class Dialect(Protocol):
         """Return the message as it goes out; itself where nothing of it changes."""
 
     def filled(self, message: Message, words: str) -> Message:
-        """Return a message that says nothing with words that say so."""
+        """Return a message without its pieces that say nothing, or with words that say so where
+        nothing else is said."""
 
     def renamed(self, message: Message, call_ids: Sequence[str]) -> Message:
         """Return a message whose calls have other ids, one a call in order."""

@@ -169,7 +169,7 @@ def test_a_client_that_trims_its_own_history_stays_in_its_thread(
     ask: Ask, gateway: GatewayProcess, topic: str, kept: int
 ) -> None:
     """DESIGN 4.2: matched by overlap with a stored chain."""
-    talk = [*small_talk(topic, turns=10), user("so?")]
+    talk = [*small_talk(topic, turns=10), user(f"{topic} so?")]
     first, _ = ask(talk, budget=4_000)
     talk += [assistant(first.text), user("and then?")]
     trimmed = [system("s"), *talk[-(kept * 2 + 1) :]]

@@ -26,6 +26,8 @@ _CLIENT_ROLES: Mapping[str, Role] = {"user": "user", "system": "system", "develo
 _RESULT = "_output"
 APPROVAL, APPROVAL_ASKED = "mcp_approval_response", "mcp_approval_request"
 _NAMED_CALLS = frozenset({"function_call", "custom_tool_call"})
+_NAMED_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+"""The client's always, also with an empty id: it has to be left out then, or given its call's."""
 _CALL_KINDS = _NAMED_CALLS | {
     *("computer_call", "local_shell_call", "shell_call", "apply_patch_call", "tool_search_call"),
     APPROVAL_ASKED,
@@ -43,7 +45,7 @@ def side_of(kind: Any, role: Any, call_id: Any) -> Role:
     """Return whose an item is, by its `type`, its `role` and what names its call."""
     if isinstance(role, str):
         return _CLIENT_ROLES.get(role, "assistant")
-    if kind == APPROVAL:
+    if kind == APPROVAL or kind in _NAMED_RESULTS:
         return "tool"
     is_result = isinstance(kind, str) and kind.endswith(_RESULT) and isinstance(call_id, str)
     return "tool" if is_result else "assistant"
@@ -189,6 +191,15 @@ def open_calls(items: Sequence[Mapping[str, Any]]) -> list[int]:
     return [
         at for at, item in enumerate(items) if is_call(item) and call_id_of(item) not in answered
     ]
+
+
+def is_blank(item: Mapping[str, Any]) -> bool:
+    """Tell whether an item is a message without a word or anything else in it."""
+    if item.get("type", "message") != "message":
+        return False
+    parts = Parts()
+    parts.add_content(item.get("content"))
+    return not (parts.images or parts.opaque or any(text.strip() for text in parts.texts))
 
 
 def _is_result(item: Mapping[str, Any]) -> bool:

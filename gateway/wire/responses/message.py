@@ -19,6 +19,7 @@ from gateway.wire.responses.items import (
     APPROVAL,
     Parts,
     call_id_of,
+    is_blank,
     open_calls,
     side_of,
 )
@@ -120,6 +121,7 @@ def _message(role: Role, raw: dict[str, Any]) -> Message:
         call_ids=call_ids,
         answers=answers,
         item_count=parts.item_count if role == "assistant" else 1,
+        has_blanks=role == "assistant" and any(map(is_blank, items)),
     )
 
 
@@ -194,14 +196,15 @@ def with_text_behind(message: Message, text: str) -> Message:
 
 # -- mending -------------------------------------------------------------------------------------
 def filled(message: Message, words: str) -> Message:
-    """Return a message that says nothing with words that say so."""
-    if message.role == "assistant":
-        item = {"type": "message", "role": "assistant", "content": words}
-        items = [one for one in message.raw[ITEMS] if one.get("type", "message") != "message"]
-        raw: dict[str, Any] = {ITEMS: [*items, item]}
-    else:
-        raw = _with(message.raw, "content", words)
-    return replace(message, raw=raw, text=words, counted=(*message.counted, words))
+    """Return a message without its items that say nothing, or with words that say so where nothing
+    else is said: reasoning alone is no answer, and OpenAI refuses it without what it led to."""
+    if message.role != "assistant":
+        return replace(_rewritten(message, _with(message.raw, "content", words)), text=words)
+    items = [item for item in message.raw[ITEMS] if not is_blank(item)]
+    if any(item.get("type") != REASONING for item in items):
+        return _rewritten(message, {ITEMS: items})
+    item = {"type": "message", "role": "assistant", "content": words}
+    return replace(_rewritten(message, {ITEMS: [*items, item]}), text=words)
 
 
 def renamed(message: Message, call_ids: Sequence[str]) -> Message:

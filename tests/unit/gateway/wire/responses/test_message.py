@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.wire.chat import message as chat
+from gateway.wire.responses import message as own
 from gateway.wire.responses.message import (
     answering,
     filled,
@@ -21,7 +22,8 @@ from governor.counting import Counters
 from governor.counting.prices import OPENAI
 from governor.errors import MalformedTranscript
 from governor.layout import LEFT_OUT
-from governor.transcript import EMPTY, INTERRUPTED
+from governor.message import Message
+from governor.transcript import EMPTY, INTERRUPTED, read
 from governor.turn import PlannedMessage
 
 Item = dict[str, Any]
@@ -56,6 +58,8 @@ def reasons(*, sealed: str | None = SEALED) -> Item:
         (calls("c1"), "assistant"),
         (output("c1", "x"), "tool"),
         ({"type": "custom_tool_call_output", "call_id": "c1", "output": "x"}, "tool"),
+        (output("", "x"), "tool"),
+        ({"type": "function_call_output", "id": "fco_1", "output": "x"}, "tool"),
         ({"type": "local_shell_call_output", "id": "c1", "output": "x"}, "tool"),
         ({"type": "shell_call_output", "call_id": "c1", "output": []}, "tool"),
         ({"type": "mcp_approval_response", "approval_request_id": "a", "approve": True}, "tool"),
@@ -230,6 +234,42 @@ def test_a_message_that_says_nothing_is_filled() -> None:
     assert said.raw["items"][0] == reasons(sealed=None)
     user = filled(message_of({"role": "user", "content": []}), EMPTY["user"])
     assert user.raw == {"items": [{"role": "user", "content": EMPTY["user"]}]}
+
+
+@pytest.mark.parametrize("empty", ["", " \n", None, [], [{"type": "output_text", "text": " "}]])
+@pytest.mark.parametrize("other", [says("hello"), calls("c1")], ids=["words", "call"])
+def test_an_empty_item_of_an_answer_never_goes_out(empty: Any, other: Item) -> None:
+    """CASES A11: what else the answer says goes on as it was, and so does who it is."""
+    blank = {"role": "assistant", "content": empty}
+    answer = message_of({"items": [reasons(), blank, other]})
+    transcript = read([user_message("Hi"), answer, *results_of(answer), user_message("Go on")], own)
+    sent = transcript.messages[1]
+    assert sent.raw == {"items": [reasons(), other]}
+    assert message_of(sent.raw).digest == answer.digest
+    assert transcript.repairs == ("messages[1]: empty content was left out",)
+
+
+def results_of(answer: Message) -> list[Message]:
+    return [message_of(output(call_id, "x")) for call_id in answer.call_ids]
+
+
+def test_sealed_reasoning_that_said_nothing_goes_out_with_words_that_say_so() -> None:
+    """CASES A11: OpenAI refuses reasoning without what it led to."""
+    answer = message_of({"items": [reasons(), says("")]})
+    transcript = read([user_message("Hi"), answer, user_message("Go on")], own)
+    sent = transcript.messages[1].raw["items"]
+    assert sent == [reasons(), {"type": "message", "role": "assistant", "content": "[empty reply]"}]
+    assert message_of({"items": sent}).digest == answer.digest
+    assert transcript.repairs == ("messages[1]: empty content was marked as empty",)
+
+
+def test_a_call_with_an_empty_id_keeps_its_result() -> None:
+    """CASES A9: an empty id (hermes-agent PR#18650)."""
+    call, result = message_of(calls("")), message_of(output("", "seen"))
+    sent = read([user_message("Hi"), call, result], own).messages
+    new_id = sent[1].raw["items"][0]["call_id"]
+    assert new_id
+    assert sent[2].raw == {"items": [output(new_id, "seen")]}
 
 
 def test_calls_get_other_ids_in_order() -> None:
