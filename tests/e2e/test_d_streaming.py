@@ -123,7 +123,8 @@ ODD_CHUNKS: dict[str, list[Step]] = {
         chunk({}, finish="length", index=0),
         DONE,
     ],
-    "after the end": [chunk({"content": "x"}), chunk({}, finish="stop"), DONE, b": bye\n\n"],
+    # In one packet: the gateway waits for no other (gateway/relay.py AFTER_DONE_S).
+    "after the end": [chunk({"content": "x"}), chunk({}, finish="stop"), DONE + b": bye\n\n"],
 }
 
 

@@ -262,7 +262,8 @@ ODD_EVENTS: dict[str, list[Step]] = {
     "data without names": [
         b"data:" + one.partition(b"data:")[2] for one in (MESSAGES.piece("x"), *MESSAGES.end)
     ],
-    "after the end": [MESSAGES.piece("x"), *MESSAGES.end, b": bye\n\n"],
+    # In one packet: the gateway waits for no other (gateway/relay.py AFTER_DONE_S).
+    "after the end": [MESSAGES.piece("x"), b"".join(MESSAGES.end) + b": bye\n\n"],
     "no message_stop": [MESSAGES.piece("x"), *MESSAGES.end[:-1]],
     "malformed ones": [
         b"event: content_block_delta\ndata: {broken\n\n",
