@@ -201,7 +201,7 @@ class Layout:
         attached: Mapping[int, str] | None = None,
     ) -> Prompt:
         """Return the prompt of the window's units with the blocks where they belong; `attached`
-        are those of earlier desks, by the message of the user that they stand in front of."""
+        are those of earlier desks and of steps, by the message that they stand in front of."""
         transcript = self.transcript
         chosen = list(range(transcript.system_count))
         for index, unit in enumerate(transcript.units):
@@ -264,7 +264,7 @@ class Layout:
         of_user = [at for at in chosen if messages[at].role == "user"]
         if not of_user:
             return {}
-        assert attached.keys() <= {*of_user[:-1]}, "an attached desk lost its message"
+        assert attached.keys() <= {*chosen} - {of_user[-1]}, "an attached desk lost its message"
         place = of_user[0 if self._policy.placement == "system" else -1]
         blocks: dict[int, list[str]] = {}
         for at, words in ((of_user[0], pinned), *attached.items(), (place, desk)):

@@ -36,13 +36,22 @@ class Located:
         places = self.unit_places(index) if index >= 0 else []
         return places[-1].seq if places else None
 
-    def user_message(self, seq: int | None) -> int | None:
-        """Return where the message of the user that is event `seq` stands; None: nowhere."""
+    def bearer(self, seq: int | None) -> int | None:
+        """Return where the message that is event `seq` stands, if it is one that a desk may stand
+        in front of: the user's, or the result of a tool; None: nowhere."""
         for at in range(len(self.places) - 1, -1, -1):
             place = self.places[at]
             if place is not None and place.seq == seq:
-                is_user = self.layout.transcript.messages[at].role == "user"
-                return at if is_user else None
+                role = self.layout.transcript.messages[at].role
+                return at if role in {"user", "tool"} else None
+        return None
+
+    def newest_result(self) -> tuple[int, int] | None:
+        """Return where the newest result of an open tool loop stands, and which event it is."""
+        for at in reversed(self.run(self.layout.last)):
+            place = self.places[at]
+            if place is not None and self.layout.transcript.messages[at].role == "tool":
+                return at, place.seq
         return None
 
     def unit_of(self, at: int) -> int:

@@ -160,7 +160,7 @@ class Paging:
         if window.is_moved and isinstance(last, Lying):
             last = MOVED
         lying = await self._consulting.lay(window, shared, pinned, last)
-        used_tokens = window.used_tokens + self._consulting.tokens(lying.desk)
+        used_tokens = window.used_tokens + self._consulting.added_tokens(lying)
         if used_tokens > shared.tokens and not window.is_moved:
             last = MOVED
             window = self._window(shared, last, anchor=None)

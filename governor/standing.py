@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from governor.desk.laying import Desk, laid_again, lay_out, swaps
+from governor.desk.laying import Desk, lay_out, swaps
 from governor.governor import Clock
 from library.asking import Question, ask
 from library.errors import UnknownRecord
@@ -140,9 +140,9 @@ class StandingDesks:
         if standing.interval_s is not None and age_s >= standing.interval_s:
             return await self.refresh(standing.request, interval_s=standing.interval_s)
         self._kept.move_to_end(key)
-        seqs = [entry.seq for entry in standing.desk.entries]
-        events = await self._library.store.events(seqs, collection_id=collection_id)
-        if laid_again(standing.desk.entries, {one.seq: one for one in events}) is None:
+        seqs = {entry.seq for entry in standing.desk.entries}
+        events = await self._library.store.events(sorted(seqs), collection_id=collection_id)
+        if len(events) < len(seqs):
             # Some of it was deleted since, and what was deleted is shown to nobody.
             return await self.refresh(standing.request, interval_s=standing.interval_s)
         return standing

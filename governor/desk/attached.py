@@ -21,7 +21,7 @@ NOTHING = Desk()
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A desk of an earlier turn in front of its message."""
+    """A desk of an earlier turn in front of its message, or of a step in front of its result."""
 
     message_seq: int
     at: int

@@ -19,8 +19,8 @@ from governor.state import PromptState
 from governor.turn import Policy
 from library.errors import StoreUnavailable
 from library.library import Library
-from library.reading.questions import is_question, question_kind
-from library.records import Event, RecordedTurn, SearchQuery
+from library.reading.questions import QuestionKind, is_question, question_kind
+from library.records import Event, Hit, RecordedTurn, SearchQuery
 
 HITS_MIN, HITS_MAX = 20, 240
 RECORD_TOKENS = 20
@@ -30,10 +30,6 @@ UNREACHED = ("recall",)
 JITTER_SHARE, GOLDEN = 0.2, 0.618_033_988_75
 """Intervals differ by so much from thread to thread, so that threads that began together do not go
 on looking at the same moments; the golden ratio spreads numbers that follow one another."""
-
-STEP_SCORE_MIN = 0.7
-"""A step of a tool loop is worth a new desk where its names find a record with so much of them.
-Source: scripts/bench/agent, 2026-11-30."""
 
 
 @dataclass(slots=True)
@@ -54,8 +50,6 @@ class Consulting:
     """What to look for instead of what the transcript is about."""
     _written: tuple[Desk, str] | None = field(default=None, init=False)
     """The last desk that was made into text."""
-    _named: frozenset[int] = field(default=frozenset(), init=False)
-    """Events that the names of the latest step found, and surely meant."""
 
     @property
     def thread_no(self) -> int:
@@ -87,7 +81,7 @@ class Consulting:
         earlier: list[Attachment] = []
         for one in state.desks:
             desk = laid_again(one.entries, events)
-            at = self.located.user_message(one.message_seq)
+            at = self.located.bearer(one.message_seq)
             if self.policy.placement != "attached" or self._is_own(one.message_seq):
                 own += desk.laid
             elif at is not None and one.message_seq is not None:
@@ -109,7 +103,10 @@ class Consulting:
             return Lying()
         if isinstance(last, Lying) and (because := self._kept_unseen()):
             return replace(last, because=because)
-        wanted, degraded = await self._wanted(self.recorded, window, pinned, room)
+        query = self._query(self.recorded, window, pinned, room)
+        if isinstance(last, Lying) and self._follows_steps():
+            return await self._with_named(query, window, room, last)
+        wanted, degraded = await self._wanted(query, window, room)
         if degraded == UNREACHED:
             return replace(last if isinstance(last, Lying) else Lying(), degraded=degraded)
         if isinstance(last, Lying):
@@ -118,11 +115,10 @@ class Consulting:
         return Lying(wanted, (), because, self.now.timestamp(), degraded)
 
     async def _wanted(
-        self, recorded: RecordedTurn, window: Window, pinned: Sequence[Event], room: int
+        self, query: SearchQuery, window: Window, room: int
     ) -> tuple[Desk, tuple[str, ...]]:
         """Return the desk that this request would be given if there were none, and what was
         missing when it was looked for."""
-        query = self._query(recorded, window, pinned, room)
         try:
             looked_for = focuses(self.located.layout, asked=self.focus)
             # The steps of a tool loop need their details.
@@ -134,24 +130,75 @@ class Consulting:
         except StoreUnavailable:
             # The request is recorded; it can go out without the past, and says so.
             return NOTHING, UNREACHED
-        names = names_in_step(self.located.layout)
-        self._named = frozenset(
-            hit.passage.seq
-            for words, one in zip(looked_for, found, strict=True)
-            for hit in one.hits
-            if words == names and hit.score >= STEP_SCORE_MIN
+        hits = in_turn([one.hits for one in found])
+        certainty = max((one.certainty for one in found), default=1.0)
+        wanted = self._laid_out(hits, window, room, kind=kind, certainty=certainty)
+        return wanted, tuple(dict.fromkeys(lack for one in found for lack in one.degraded))
+
+    async def _with_named(
+        self, query: SearchQuery, window: Window, room: int, last: Lying
+    ) -> Lying:
+        """Return what lies there and, in front of the newest result, the records that have a name
+        in them that the step turns on and that stands nowhere else in the prompt.
+
+        In front of the task they would change the prompt before every step taken.
+        """
+        names = self._names_unseen(window, last)
+        newest = self.located.newest_result()
+        if not names or newest is None:
+            return replace(last, because="kept: what the step names is in the prompt")
+        try:
+            found = await self.library.search(replace(query, text=" ".join(names)))
+        except StoreUnavailable:
+            return replace(last, degraded=UNREACHED)
+        hits = [hit for hit in found.hits if _has_one(hit, names)]
+        wanted = self._laid_out(hits, window, room, kind="depth", certainty=found.certainty)
+        new = missing(wanted, last.together.entries)
+        if not new.laid:
+            because = "kept: no record has what the step names"
+            return replace(last, because=because, degraded=found.degraded)
+        at, seq = newest
+        block = new.block(self.thread_no)
+        tokens = self.located.layout.added_tokens(at, block)
+        return replace(
+            last,
+            attached=(*last.attached, Attachment(seq, at, new, block, tokens)),
+            because="added to: the step names what was not in the prompt",
+            laid_at_s=self.now.timestamp(),
+            degraded=found.degraded,
         )
-        wanted = lay_out(
-            in_turn([one.hits for one in found]),
+
+    def _names_unseen(self, window: Window, last: Lying) -> list[str]:
+        layout = self.located.layout
+        seen = [
+            message.text
+            for index in self.located.kept(window)
+            if index != layout.last
+            for message in layout.transcript.unit_messages(index)
+        ]
+        seen += [one.event.text[one.entry.start : one.entry.stop] for one in last.together.laid]
+        names = names_in_step(layout).split()
+        return [name for name in names if not any(name in text for text in seen)]
+
+    def _laid_out(
+        self,
+        hits: Sequence[Hit],
+        window: Window,
+        room: int,
+        *,
+        kind: QuestionKind,
+        certainty: float,
+    ) -> Desk:
+        return lay_out(
+            hits,
             count=self.located.layout.count,
             room_tokens=room,
             minimum_relevance=self.policy.minimum_relevance,
             thread_no=self.thread_no,
             taken_digests=self.located.digests(window),
             kind=kind,
-            certainty=max((one.certainty for one in found), default=1.0),
+            certainty=certainty,
         )
-        return wanted, tuple(dict.fromkeys(lack for one in found for lack in one.degraded))
 
     def _kept_unseen(self) -> str:
         """Return why the last desk stays whatever would be found now; "" when it need not.
@@ -160,7 +207,7 @@ class Consulting:
         """
         state = self.state
         assert state is not None
-        if self._is_own(state.question_seq) and not self._is_step():
+        if self._is_own(state.question_seq) and not self._follows_steps():
             return "kept: the same question is worked on"
         if self.policy.replacement == "on-request":
             return "kept: nobody asked for another"
@@ -181,17 +228,15 @@ class Consulting:
             return replace(last, because="kept: all that was found lies there", laid_at_s=now_s)
         share = served_share(wanted, there)
         serves = share >= self.policy.desk_served_share
-        if self._is_step():
-            # A new desk changes the prompt in front of every step taken: for something only.
-            if self._named.isdisjoint(one.entry.seq for one in new.laid):
-                return replace(last, because="kept: it serves the step", laid_at_s=now_s)
-            serves = False
         if self.policy.replacement == "focus" and serves and not self._is_question():
             return replace(last, because=f"kept: it serves {share:.0%} of what was found")
         if self.policy.placement == "attached":
             because = f"added to: it served {share:.0%} of what was found"
             return Lying(new, last.attached, because, now_s)
         return Lying(wanted, because=f"replaced: it served {share:.0%}", laid_at_s=now_s)
+
+    def _follows_steps(self) -> bool:
+        return self.policy.placement == "attached" and self._is_step()
 
     def _is_step(self) -> bool:
         """Tell whether a step of a tool loop is answered, and not the user's question."""
@@ -206,6 +251,12 @@ class Consulting:
         """
         asked = self.located.layout.question_message()
         return asked is not None and is_question(asked.text)
+
+    def added_tokens(self, lying: Lying) -> int:
+        """Return what this request adds to the prompt: its desk, and what its step brought."""
+        newest = self.located.newest_result()
+        brought = sum(one.tokens for one in lying.attached if newest and one.at == newest[0])
+        return self.tokens(lying.desk) + brought
 
     def _is_own(self, message_seq: int | None) -> bool:
         """Tell whether a desk was laid for the question that is asked now."""
@@ -270,3 +321,8 @@ class Consulting:
         if not self.located.layout.transcript.units:
             return len(self.located.places)
         return self.located.layout.transcript.units[window.start].start
+
+
+def _has_one(hit: Hit, names: Sequence[str]) -> bool:
+    text = hit.event.text[hit.passage.start : hit.passage.stop]
+    return any(name in text for name in names)

@@ -4,7 +4,7 @@ What is kept is which passages were found, in which order and why: numbers and i
 Texts are read for every answer, from the store and in the query's scope, so that nothing in a cache
 can show what the asker may not see, or what was deleted.
 
-An answer that lacked something (`degraded`) is not kept: the next one may lack nothing.
+An answer that lacked something (`degraded`, `is_torn`) is not kept: the next one may lack nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -82,7 +82,7 @@ class Rankings:
         if result is None:
             result = await self._answer(query)
             # Under the same key still: what the search saw is what the key names.
-            if not result.degraded and self.key(query) == key:
+            if not (result.degraded or result.is_torn) and self.key(query) == key:
                 await self._cache.put({key: packed(result)})
         return result
 

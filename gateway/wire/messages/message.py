@@ -190,7 +190,10 @@ def written(planned: PlannedMessage) -> Message:
         content = [{**content[0], "content": planned.replaced}, *content[1:]]
     elif planned.replaced is not None:
         content = planned.replaced
-    if planned.before:
+    if planned.before and message.role == "tool":
+        # A result comes first among the blocks of its message.
+        content = [*content, {"type": "text", "text": planned.before}]
+    elif planned.before:
         content = _with_text_before(content, planned.before)
     return message if content is message.raw["content"] else _rewritten(message, content)
 

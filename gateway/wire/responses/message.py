@@ -152,8 +152,8 @@ def written(planned: PlannedMessage) -> Message:
     if planned.replaced is not None:
         raw = _with(raw, "output", planned.replaced)
     if planned.before:
-        content = _with_text_before(raw[ITEMS][0].get("content"), planned.before)
-        raw = _with(raw, "content", content)
+        key = "output" if message.role == "tool" else "content"
+        raw = _with(raw, key, _with_text_before(raw[ITEMS][0].get(key), planned.before))
     return message if raw is message.raw else _rewritten(message, raw)
 
 

@@ -97,6 +97,25 @@ class Talk:
         self.now += timedelta(seconds=30)
         return report
 
+    def step(self, thought: str, output: str, policy: Policy) -> SwapReport:
+        """Take a step of a tool loop, and ask what comes after it."""
+        call_id = f"call{len(self.messages)}"
+        function = {"name": "work", "arguments": json.dumps({"on": thought})}
+        self.messages += [
+            {
+                "role": "assistant",
+                "content": thought,
+                "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": call_id, "content": output},
+        ]
+        turn = self.prepare(policy)
+        report = self.runner.run(self.governor.commit(turn, Outcome(TurnState.DONE)))
+        assert turn.recorded is not None
+        self.runner.run(self.library.wait_indexed(turn.recorded.thread_no, timeout_s=10))
+        self.now += timedelta(seconds=30)
+        return report
+
     def blocks(self) -> list[str]:
         """Return what stands before the words of each message of the last prompt that has any."""
         shown = [one["content"] for one in self.sent if DESK_TAG in str(one["content"])]
@@ -302,3 +321,25 @@ def test_in_a_tool_loop_what_lies_there_stays_and_the_window_still_jumps(talk: T
     assert sum(one.startswith("kept: ") for one in because) >= 6
     assert 1 <= len({*starts}) <= 7
     assert "laid afresh: the window moved" in because
+
+
+def test_what_a_step_names_comes_with_its_result_and_the_prompt_before_it_stays(talk: Talk) -> None:
+    """Issue 5: older outputs are found again when the next step names their symbol."""
+    talk.messages.append({"role": "user", "content": "Count what the shelves hold."})
+    fact = "def parse_orbit(line): raises OrbitError when the comma is missing"
+    talk.step("read the first file", fact, ATTACHED)
+    for at in range(12):
+        talk.step(f"look at shelf {at}", f"the shelf holds {' '.join(THINGS)} " * 12, ATTACHED)
+    assert fact not in str(talk.sent)
+    talk.step("run the tests", "OrbitError in parse_orbit", ATTACHED)
+    before = talk.sent
+    report = talk.step("think", "nothing to see", ATTACHED)
+    *older, [_, named], [_, newest] = [
+        (one["role"], str(one["content"])) for one in talk.sent if one["role"] == "tool"
+    ]
+    assert fact in named
+    assert named.endswith("OrbitError in parse_orbit")
+    assert fact not in newest
+    assert not any(fact in words for _, words in older)
+    assert talk.sent[: len(before)] == before
+    assert report.desk_because.startswith("kept")

@@ -225,7 +225,7 @@ def test_everything_of_an_answer_is_kept() -> None:
         *("event", "passage", "score", "signals", "replaces")
     ]
     assert [field.name for field in fields(SearchResult)] == [
-        *("hits", "degraded", "indexed_seq", "certainty")
+        *("hits", "degraded", "indexed_seq", "certainty", "is_torn")
     ]
     assert [field.name for field in fields(Passage)] == [
         *("seq", "ordinal", "part_count", "start", "stop")

@@ -195,6 +195,13 @@ def test_a_shortened_result_keeps_its_call_and_what_stands_beside_it() -> None:
     assert sent.counted == ("short", reminder["text"], "a")
 
 
+def test_records_stand_behind_a_result_which_comes_first_in_its_message() -> None:
+    answer = message_of({"role": "user", "content": [result("a", "output")]})
+    sent = written(PlannedMessage(answer, before="B"))
+    assert sent.raw["content"] == [result("a", "output"), text("B")]
+    assert (sent.digest, sent.answers) == (answer.digest, "a")
+
+
 def test_without_its_reasoning_a_message_keeps_all_else_and_is_never_empty() -> None:
     """CASES F2 (litellm PR#36944), A11 (litellm PR#2549)."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "x"}

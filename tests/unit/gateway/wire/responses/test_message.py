@@ -197,6 +197,15 @@ def test_a_shortened_result_stands_in_place_of_the_whole_one() -> None:
     assert "long" not in "".join(short.counted)
 
 
+def test_records_stand_in_front_of_a_results_output() -> None:
+    answer = message_of(output("c1", "found"))
+    sent = written(PlannedMessage(answer, before="BLOCK"))
+    assert sent.raw == {"items": [output("c1", "BLOCK\n\nfound")]}
+    parts = message_of(output("c1", [{"type": "input_text", "text": "found"}]))
+    both = written(PlannedMessage(parts, before="BLOCK")).raw["items"][0]["output"]
+    assert [part["text"] for part in both] == ["BLOCK", "found"]
+
+
 def test_reasoning_is_left_out_where_it_is_asked_for() -> None:
     """CASES F2."""
     whole = message_of({"items": [reasons(), says("x"), calls("c1")]})
