@@ -140,6 +140,7 @@ def _message(role: Role, raw: dict[str, Any]) -> Message:
         opaque=tuple(blocks.opaque),
         call_ids=tuple(call_id for call_id, _, _ in blocks.calls),
         answers=answers,
+        has_blanks=role in EMPTY and any(map(_is_blank, blocks_of(content))),
     )
 
 
@@ -222,14 +223,23 @@ def with_text_behind(message: Message, text: str) -> Message:
 
 
 def filled(message: Message, words: str) -> Message:
-    """Return a message that says nothing with words that say so."""
+    """Return a message without its blocks that say nothing, or with words that say so where
+    nothing else is said. Anthropic refuses a block of text that is empty or blank."""
     kept = [block for block in blocks_of(message.raw["content"]) if not _is_blank(block)]
+    if not all(map(_is_thinking, kept)):
+        return _rewritten(message, kept)
     content = [*kept, {"type": "text", "text": words}] if kept else words
     return replace(_rewritten(message, content), text=words)
 
 
 def _is_blank(block: Any) -> bool:
-    return isinstance(block, str) or block.get("type") == "text"
+    words = block if isinstance(block, str) else _text_of(block)
+    return words is not None and not words.strip()
+
+
+def _text_of(block: dict[str, Any]) -> str | None:
+    text = block.get("text") if block.get("type") == "text" else None
+    return text if isinstance(text, str) else None
 
 
 def renamed(message: Message, call_ids: Sequence[str]) -> Message:

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire.chat.message import message_of as chat_message_of
+from gateway.wire.messages import message as dialect
 from gateway.wire.messages.message import interrupted, message_of, user_message, written
 from gateway.wire.messages.request import decode, encode
 from gateway.wire.protocol import MalformedRequest
 from gateway.wire.stored import wire_in
 from governor.desk.rendering import DESK_TAG, Record, rendered_block, shortened_text
 from governor.errors import MalformedTranscript
-from governor.transcript import EMPTY
+from governor.transcript import EMPTY, read
 from governor.turn import PlannedMessage
 from tests.unit.governor.desk.test_rendering import AT
 
@@ -41,6 +42,18 @@ legal_content = st.tuples(
 
 def text(said: str, **more: Any) -> Json:
     return {"type": "text", "text": said, **more}
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_an_empty_block_beside_others_never_goes_out(role: str, blank: str) -> None:
+    """CASES A11: Anthropic refuses it; what else the message says goes on as it was."""
+    message = message_of({"role": role, "content": [text(blank), text("hello", x=1)]})
+    transcript = read([user_message("Hi"), message, user_message("Go on")], dialect)
+    sent = transcript.messages[1]
+    assert sent.raw == {"role": role, "content": [text("hello", x=1)]}
+    assert message_of(sent.raw).digest == message.digest
+    assert transcript.repairs == ("messages[1]: empty content was left out",)
 
 
 def result(call_id: str, content: Any, **more: Any) -> Json:
