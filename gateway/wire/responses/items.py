@@ -45,10 +45,11 @@ def side_of(kind: Any, role: Any, call_id: Any) -> Role:
     """Return whose an item is, by its `type`, its `role` and what names its call."""
     if isinstance(role, str):
         return _CLIENT_ROLES.get(role, "assistant")
+    if not isinstance(kind, str):
+        return "assistant"
     if kind == APPROVAL or kind in _NAMED_RESULTS:
         return "tool"
-    is_result = isinstance(kind, str) and kind.endswith(_RESULT) and isinstance(call_id, str)
-    return "tool" if is_result else "assistant"
+    return "tool" if kind.endswith(_RESULT) and isinstance(call_id, str) else "assistant"
 
 
 @dataclass(slots=True)
