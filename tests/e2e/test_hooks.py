@@ -106,7 +106,10 @@ def test_a_session_is_briefed_on_rules_and_on_what_is_unfinished(
 
 
 def test_a_memory_file_that_was_written_brings_a_reminder() -> None:
-    given = {"tool_name": "Write", "tool_input": {"file_path": "/project/CLAUDE.md", "content": "x"}}
+    given = {
+        "tool_name": "Write",
+        "tool_input": {"file_path": "/project/CLAUDE.md", "content": "x"},
+    }
     told = hooked("post-tool-use", given, language="ja")["hookSpecificOutput"]["additionalContext"]
     assert told.startswith("CLAUDE.md が変更されました")
     given["tool_input"] = {"file_path": "/project/main.py"}

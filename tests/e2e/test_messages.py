@@ -277,7 +277,7 @@ ODD_EVENTS: dict[str, list[Step]] = {
 
 
 @pytest.mark.parametrize("kind", ODD_EVENTS)
-def test_the_bytes_of_a_stream_are_relayed_unchanged(
+def test_the_bytes_of_a_messages_stream_are_relayed_unchanged(
     http: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, kind: str
 ) -> None:
     """CASES D3 (bifrost#6523, Portkey gateway#910), D5 (Portkey gateway#1072), D11 (Memori#434)."""
