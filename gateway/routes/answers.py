@@ -1,11 +1,12 @@
 """What the routes under /library take and give: parameters checked, JSON out."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from gateway.auth import Principal
 from gateway.middleware import visit_of
@@ -48,6 +49,23 @@ def only(request: Request, known: Sequence[str]) -> None:
         if name not in known:
             listed = ", ".join(known) or "none"
             raise BadParameter(name, f"left out: the parameters of this path are {listed}")
+
+
+def route(
+    path: str,
+    endpoint: Callable[[Request], Awaitable[Response]],
+    method: str = "GET",
+    *,
+    takes: str = "",
+) -> Route:
+    """Return a route below /library that refuses query parameters but those that it `takes`."""
+    known = takes.split()
+
+    async def checked(request: Request) -> Response:
+        only(request, known)
+        return await endpoint(request)
+
+    return Route(f"/library{path}", checked, methods=[method])
 
 
 def number(request: Request, name: str, *, default: int, at_most: int | None = None) -> int:

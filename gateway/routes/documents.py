@@ -4,7 +4,6 @@ What is shelved comes in the body, never as a path on this machine: the caller r
 """
 
 import re
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Literal
@@ -23,8 +22,8 @@ from gateway.routes.answers import (
     collection_of,
     json_response,
     number,
-    only,
     principal_of,
+    route,
     text,
 )
 from gateway.routes.asked import FILTER_PARAMETERS, filter_of, moment_of, own_collection
@@ -34,7 +33,6 @@ from library.kinds.documents import Document
 from library.kinds.opening import open_record
 from library.library import Library
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 _LINES = re.compile(r"(\d{1,12})(?:-(\d{1,12})?)?")
 
 
@@ -45,15 +43,6 @@ class DocumentRoutes:
         self._gateway = gateway
 
     def routes(self) -> list[Route]:
-        def route(path: str, endpoint: Endpoint, method: str = "GET", *, takes: str = "") -> Route:
-            known = takes.split()
-
-            async def checked(request: Request) -> Response:
-                only(request, known)
-                return await endpoint(request)
-
-            return Route(f"/library{path}", checked, methods=[method])
-
         listing = f"{FILTER_PARAMETERS} thread collection limit offset"
         shared = "project tag importance title said_at collection"
         return [

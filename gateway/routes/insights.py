@@ -1,6 +1,5 @@
 """The routes under /library/insights: remember, recall, update, forget."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -17,8 +16,8 @@ from gateway.routes.answers import (
     event_fields,
     json_response,
     number,
-    only,
     principal_of,
+    route,
     text,
 )
 from gateway.routes.asked import FILTER_PARAMETERS, Fields, filter_of, own_collection
@@ -26,8 +25,6 @@ from library.asking import first_event
 from library.kinds.insights import Insight
 from library.kinds.record import Shelved
 from library.library import Library
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class InsightRoutes:
@@ -37,15 +34,6 @@ class InsightRoutes:
         self._gateway = gateway
 
     def routes(self) -> list[Route]:
-        def route(path: str, endpoint: Endpoint, method: str = "GET", *, takes: str = "") -> Route:
-            known = takes.split()
-
-            async def checked(request: Request) -> Response:
-                only(request, known)
-                return await endpoint(request)
-
-            return Route(f"/library{path}", checked, methods=[method])
-
         listing = f"{FILTER_PARAMETERS} thread collection limit offset"
         return [
             route("/insights", self.remember, "POST"),

@@ -5,7 +5,6 @@ command line works. Nothing here is cached and nothing here decides: every answe
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,8 +23,8 @@ from gateway.routes.answers import (
     flag,
     json_response,
     number,
-    only,
     principal_of,
+    route,
     text,
 )
 from gateway.routes.asked import FILTER_PARAMETERS, filter_of
@@ -39,7 +38,6 @@ from library.grep.grep import Pattern, grep
 from library.kinds.citing import told_by
 from library.library import Library
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 EMBEDDER_WAIT_S = 10.0
 """For somebody who searches by hand right after the start; a model is loaded in a second or two."""
 
@@ -51,15 +49,6 @@ class LibraryRoutes:
         self._gateway = gateway
 
     def routes(self) -> list[Route]:
-        def route(path: str, endpoint: Endpoint, method: str = "GET", *, takes: str = "") -> Route:
-            known = takes.split()
-
-            async def checked(request: Request) -> Response:
-                only(request, known)
-                return await endpoint(request)
-
-            return Route(f"/library{path}", checked, methods=[method])
-
         return [
             route("/status", self.status),
             route("/turns", self.turns, takes="thread after newest"),

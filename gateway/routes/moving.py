@@ -17,7 +17,7 @@ from gateway.body import read_body
 from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
-from gateway.routes.answers import collection_of, json_response, number, only, principal_of, text
+from gateway.routes.answers import collection_of, json_response, number, principal_of, route, text
 from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.importing.items import Row
@@ -52,17 +52,16 @@ class MovingRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/library/import", self.take_in, methods=["POST"]),
-            Route("/library/export", self.give_out, methods=["GET"]),
-            Route("/library/export/threads", self.give_threads, methods=["GET"]),
-            Route("/library/export/pins", self.give_pins, methods=["GET"]),
-            Route("/library/stats", self.stats, methods=["GET"]),
-            Route("/library/reembed", self.embed_anew, methods=["POST"]),
+            route("/import", self.take_in, "POST"),
+            route("/export", self.give_out, takes="after upto limit thread collection"),
+            route("/export/threads", self.give_threads, takes="after limit collection"),
+            route("/export/pins", self.give_pins, takes="thread collection"),
+            route("/stats", self.stats, takes="collection"),
+            route("/reembed", self.embed_anew, "POST"),
         ]
 
     async def take_in(self, request: Request) -> Response:
         """Store what is new of the lines in the body, in their order."""
-        only(request, ())
         library, _, _ = self._gateway.opened()
         visit, settings = visit_of(request.scope), self._gateway.settings
         body = await read_body(
@@ -85,7 +84,6 @@ class MovingRoutes:
 
     async def give_out(self, request: Request) -> Response:
         """Return a page of events with their threads, in order of seq."""
-        only(request, ("after", "upto", "limit", "thread", "collection"))
         library, collection_id = await self._asked(request)
         found = await library.store.moving.events(
             collection_id=collection_id,
@@ -105,7 +103,6 @@ class MovingRoutes:
 
     async def give_threads(self, request: Request) -> Response:
         """Return a page of threads, in the order in which they were made."""
-        only(request, ("after", "limit", "collection"))
         library, collection_id = await self._asked(request)
         found = await library.store.moving.threads(
             collection_id=collection_id,
@@ -115,7 +112,6 @@ class MovingRoutes:
         return _lines([thread_line(thread.id or "", thread) for thread in found])
 
     async def give_pins(self, request: Request) -> Response:
-        only(request, ("thread", "collection"))
         library, collection_id = await self._asked(request)
         lines: list[dict[str, Any]] = []
         named: set[str] = set()
@@ -126,7 +122,6 @@ class MovingRoutes:
         return _lines(lines)
 
     async def stats(self, request: Request) -> Response:
-        only(request, ("collection",))
         library, collection_id = await self._asked(request)
         counted = await library.store.moving.figures(collection_id=collection_id)
         status = await library.status()
@@ -145,7 +140,6 @@ class MovingRoutes:
 
     async def embed_anew(self, request: Request) -> Response:
         """Let all vectors be made again; `status` tells how far it is."""
-        only(request, ())
         library, _, _ = self._gateway.opened()
         if not principal_of(request).is_owner and principal_of(request).is_keyed:
             raise ScopeForbidden("embed anew what all collections share")
