@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from gateway.wire.chat.stripping import is_filled, is_made, without_ours
+from gateway.wire.echoing import echo
 from gateway.wire.reading import string_of
 from governor.counting.images import image_of
 from governor.desk.rendering import SEPARATOR
@@ -147,22 +148,12 @@ def checked_message(raw: Any) -> Message:
         if is_made(raw):
             return replace(message, digest=b"")
         said = without_ours(raw)
-        return (
-            message if said is raw else _echo(message, _message(role, said, said["content"]), said)
-        )
+        if said is raw:
+            return message
+        words = _message(role, said, said["content"])
+        return echo(message, words, said, is_filled=is_filled(raw))
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise MalformedTranscript(0, f"cannot be read: {error}") from error
-
-
-def _echo(message: Message, words: Message, said: dict[str, Any]) -> Message:
-    """Return a message that holds text of ours: sent as it is, known by somebody's own words.
-
-    One with no such words is nobody's, and has no identity.
-    """
-    has_words = words.text or words.images or words.opaque
-    if has_words or message.role == "tool" or is_filled(message.raw):
-        return replace(message, text=words.text, digest=words.digest, said=said)
-    return replace(message, digest=b"")
 
 
 def _message(role: str, raw: dict[str, Any], content: str | list[Any] | None) -> Message:

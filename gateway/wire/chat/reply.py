@@ -11,6 +11,7 @@ Source: OpenAI API reference, "The chat completion chunk object".
 
 from typing import Any
 
+from gateway.wire.gathering import Gathering
 from gateway.wire.lenient import (
     NOT_JSON,
     dicts,
@@ -54,32 +55,20 @@ def read_body(body: bytes) -> ReadReply:
     )
 
 
-class ChunkReader:
+class ChunkReader(Gathering):
     """Puts the chunks of one stream together; keeps at most `limit_bytes` of them."""
 
-    __slots__ = ("_bytes", "_choices", "_is_rough", "_limit_bytes", "error", "usage")
+    __slots__ = ("_choices", "usage")
 
     def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes)
         self._choices: dict[int, _Choice] = {}
-        self._limit_bytes = limit_bytes
-        self._bytes = 0
-        self._is_rough = False
         self.usage: dict[str, Any] | None = None
-        self.error: str | None = None
-
-    @property
-    def is_truncated(self) -> bool:
-        return self._bytes > self._limit_bytes
-
-    def keep_no_more(self) -> None:
-        """Keep nothing of what is still to come."""
-        self._limit_bytes = min(self._limit_bytes, self._bytes)
 
     def add(self, event: SseEvent) -> None:
         """Take one event."""
-        chunk, is_rough = loaded(event.data)
-        self._is_rough = self._is_rough or is_rough
-        if not isinstance(chunk, dict):
+        chunk = self._fields_in(event)
+        if chunk is None:
             return
         self._bytes += len(event.data)
         for choice in dicts(chunk.get("choices")):

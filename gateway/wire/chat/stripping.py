@@ -6,7 +6,7 @@ and the desk of a gateway in front of this one must.
 
 from typing import Any
 
-from governor.desk.rendering import without_blocks, without_marker
+from gateway.wire.echoing import content_without_ours
 from governor.layout import LEFT_OUT
 from governor.transcript import EMPTY, INTERRUPTED
 
@@ -31,21 +31,5 @@ def without_ours(message: dict[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     if is_filled(message):
         return {**message, "content": ""}
-    if isinstance(content, str):
-        words = without_blocks(content)
-        if message["role"] in _RESULTS:
-            words = without_marker(words)
-        return message if words == content else {**message, "content": words}
-    if isinstance(content, list):
-        parts = [part for part in map(_part_without_ours, content) if part is not None]
-        return message if parts == content else {**message, "content": parts}
-    return message
-
-
-def _part_without_ours(part: Any) -> Any:
-    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
-        return part
-    text = without_blocks(part["text"])
-    if text == part["text"]:
-        return part
-    return {**part, "text": text} if text else None
+    words = content_without_ours(content, is_result=message["role"] in _RESULTS)
+    return message if words is content else {**message, "content": words}

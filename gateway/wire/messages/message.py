@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gateway.wire.echoing import echo
 from gateway.wire.messages.blocks import THINKING, Blocks, blocks_of, words_in
 from gateway.wire.messages.stripping import is_filled, is_made, without_ours
 from gateway.wire.reading import string_of
@@ -90,20 +91,11 @@ def message_of(raw: Mapping[str, Any]) -> Message:
         if is_made(raw):
             return replace(message, digest=b"")
         said = without_ours(raw)
-        return message if said is raw else _echo(message, _message(role, said), said)
+        if said is raw:
+            return message
+        return echo(message, _message(role, said), said, is_filled=is_filled(raw))
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise MalformedTranscript(0, f"cannot be read: {error!r}") from error
-
-
-def _echo(message: Message, words: Message, said: dict[str, Any]) -> Message:
-    """Return a message that holds text of ours: sent as it is, known by somebody's own words.
-
-    One with no such words is nobody's, and has no identity.
-    """
-    has_words = words.text or words.images or words.opaque
-    if has_words or message.role == "tool" or is_filled(message.raw):
-        return replace(message, text=words.text, digest=words.digest, said=said)
-    return replace(message, digest=b"")
 
 
 def _message(role: Role, raw: dict[str, Any]) -> Message:

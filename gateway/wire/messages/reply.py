@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from gateway.wire.gathering import Gathering
 from gateway.wire.lenient import (
     NOT_JSON,
     dicts,
@@ -67,45 +68,23 @@ def usage_in_tokens(usage: dict[str, Any] | None) -> dict[str, Any] | None:
     return usage | known
 
 
-class EventReader:
+class EventReader(Gathering):
     """Puts the events of one stream together; keeps at most `limit_bytes` of them."""
 
-    __slots__ = (
-        "_blocks",
-        "_bytes",
-        "_has_begun",
-        "_has_ended",
-        "_is_rough",
-        "_limit_bytes",
-        "_stop_reason",
-        "_usage",
-        "error",
-    )
+    __slots__ = ("_blocks", "_has_begun", "_has_ended", "_stop_reason", "_usage")
 
     def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes)
         self._blocks: dict[int, _Block] = {}
-        self._limit_bytes = limit_bytes
-        self._bytes = 0
-        self._is_rough = False
         self._has_begun = False
         self._has_ended = False
         self._stop_reason: str | None = None
         self._usage: dict[str, Any] = {}
-        self.error: str | None = None
-
-    @property
-    def is_truncated(self) -> bool:
-        return self._bytes > self._limit_bytes
-
-    def keep_no_more(self) -> None:
-        """Keep nothing of what is still to come."""
-        self._limit_bytes = min(self._limit_bytes, self._bytes)
 
     def add(self, event: SseEvent) -> None:
         """Take one event."""
-        fields, is_rough = loaded(event.data)
-        self._is_rough = self._is_rough or is_rough
-        if not isinstance(fields, dict):
+        fields = self._fields_in(event)
+        if fields is None:
             return
         self._bytes += len(event.data)
         match fields.get("type"):

@@ -6,7 +6,7 @@ and the desk of a gateway in front of this one must.
 
 from typing import Any
 
-from governor.desk.rendering import without_blocks, without_marker
+from gateway.wire.echoing import content_without_ours, part_without_ours
 from governor.layout import LEFT_OUT
 from governor.transcript import EMPTY, INTERRUPTED
 
@@ -32,27 +32,20 @@ def without_ours(message: dict[str, Any]) -> dict[str, Any]:
     if is_filled(message):
         return {**message, "content": ""}
     if isinstance(content, str):
-        words = without_blocks(content)
-        return message if words == content else {**message, "content": words}
+        words = content_without_ours(content, is_result=False)
+        return message if words is content else {**message, "content": words}
     blocks = [block for block in map(_block_without_ours, content) if block is not None]
     return message if blocks == content else {**message, "content": blocks}
 
 
 def _block_without_ours(block: Any) -> Any:
-    if not isinstance(block, dict):
+    if not isinstance(block, dict) or block.get("type") != "tool_result":
+        return part_without_ours(block)
+    content = block.get("content")
+    if not isinstance(content, str):
         return block
-    if block.get("type") == "tool_result":
-        content = block.get("content")
-        if isinstance(content, str):
-            words = without_marker(without_blocks(content))
-            return block if words == content else {**block, "content": words}
-        return block
-    if not isinstance(block.get("text"), str):
-        return block
-    text = without_blocks(block["text"])
-    if text == block["text"]:
-        return block
-    return {**block, "text": text} if text else None
+    words = content_without_ours(content, is_result=True)
+    return block if words is content else {**block, "content": words}
 
 
 def _is_result(content: Any) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gateway.wire.echoing import content_without_ours, echo
 from gateway.wire.responses.items import (
     APPROVAL,
     Parts,
@@ -23,7 +24,7 @@ from gateway.wire.responses.items import (
     open_calls,
     side_of,
 )
-from governor.desk.rendering import SEPARATOR, without_blocks, without_marker
+from governor.desk.rendering import SEPARATOR
 from governor.errors import MalformedTranscript
 from governor.identity import identity_digest
 from governor.layout import LEFT_OUT
@@ -68,7 +69,9 @@ def checked_message(raw: Any) -> Message:
         if _is_made(role, raw):
             return replace(message, digest=b"")
         said = _without_ours(role, raw)
-        return message if said is raw else _echo(message, _message(role, said), said)
+        if said is raw:
+            return message
+        return echo(message, _message(role, said), said, is_filled=_is_filled(role, raw))
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise MalformedTranscript(0, f"cannot be read: {error}") from error
 
@@ -264,17 +267,6 @@ def _only_text(item: Mapping[str, Any]) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _echo(message: Message, words: Message, said: dict[str, Any]) -> Message:
-    """Return a message that holds text of ours: sent as it is, known by somebody's own words.
-
-    One with no such words is nobody's, and has no identity.
-    """
-    has_words = words.text or words.images or words.opaque or words.call_ids
-    if has_words or message.role == "tool" or _is_filled(message.role, message.raw):
-        return replace(message, text=words.text, digest=words.digest, said=said)
-    return replace(message, digest=b"")
-
-
 def _without_ours(role: Role, raw: dict[str, Any]) -> dict[str, Any]:
     """Return the message without what a gateway put in; itself when there is nothing."""
     if _is_filled(role, raw):
@@ -288,33 +280,12 @@ def _without_ours(role: Role, raw: dict[str, Any]) -> dict[str, Any]:
         return raw if same else {ITEMS: items}
     key = _key_of(role)
     before = raw[ITEMS][0].get(key)
-    content = _content_without_ours(before, is_result=role == "tool")
+    content = content_without_ours(before, is_result=role == "tool")
     return raw if content is before else _with(raw, key, content)
 
 
 def _item_without_ours(item: dict[str, Any]) -> dict[str, Any]:
     if item.get("type", "message") != "message":
         return item
-    content = _content_without_ours(item.get("content"), is_result=False)
+    content = content_without_ours(item.get("content"), is_result=False)
     return item if content is item.get("content") else {**item, "content": content}
-
-
-def _content_without_ours(content: Any, *, is_result: bool) -> Any:
-    """Return a content without blocks of ours, the same object where it has none."""
-    if isinstance(content, str):
-        words = without_blocks(content)
-        words = without_marker(words) if is_result else words
-        return content if words == content else words
-    if not isinstance(content, list):
-        return content
-    parts = [part for part in map(_part_without_ours, content) if part is not None]
-    return content if parts == content else parts
-
-
-def _part_without_ours(part: Any) -> Any:
-    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
-        return part
-    text = without_blocks(part["text"])
-    if text == part["text"]:
-        return part
-    return {**part, "text": text} if text else None

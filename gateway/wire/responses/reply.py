@@ -11,6 +11,7 @@ has its words under `error` too is what api.openai.com sends, openai/codex#8865 
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.wire.gathering import Gathering
 from gateway.wire.lenient import (
     DEEP,
     NOT_JSON,
@@ -132,42 +133,22 @@ def usage_of(usage: Any) -> dict[str, Any] | None:
     return {names.get(str(name), str(name)): value for name, value in usage.items()}
 
 
-class EventReader:
+class EventReader(Gathering):
     """Puts the events of one stream together; keeps at most `limit_bytes` of them."""
 
-    __slots__ = (
-        "_bytes",
-        "_end",
-        "_is_rough",
-        "_items",
-        "_limit_bytes",
-        "_name",
-        "error",
-    )
+    __slots__ = ("_end", "_items", "_name")
 
     def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes)
         self._items: dict[int, _Item] = {}
-        self._limit_bytes = limit_bytes
-        self._bytes = 0
-        self._is_rough = False
         self._end: ReadReply | None = None
         """What the last event says."""
         self._name: str | None = None
-        self.error: str | None = None
-
-    @property
-    def is_truncated(self) -> bool:
-        return self._bytes > self._limit_bytes
-
-    def keep_no_more(self) -> None:
-        """Keep nothing of what is still to come."""
-        self._limit_bytes = min(self._limit_bytes, self._bytes)
 
     def add(self, event: SseEvent) -> None:
         """Take one event."""
-        fields, is_rough = loaded(event.data)
-        self._is_rough = self._is_rough or is_rough
-        if not isinstance(fields, dict):
+        fields = self._fields_in(event)
+        if fields is None:
             return
         kind = fields.get("type") or event.name.decode("utf-8", "replace")
         response = fields.get("response")
