@@ -362,8 +362,9 @@ class _Connection:
     async def play(self, step: Step, *, framing: str) -> bool:
         """Do one step; False when the connection is over."""
         if isinstance(step, bytes):
-            framed = b"%x\r\n%b\r\n" % (len(step), step) if framing == "chunked" else step
-            await self.write(framed)
+            if framing == "chunked" and step:  # an empty chunk would end the body
+                step = b"%x\r\n%b\r\n" % (len(step), step)
+            await self.write(step)
         elif isinstance(step, Gate):
             await self._wait_open(step)
         elif isinstance(step, Pause):
