@@ -36,12 +36,23 @@ _SHAPES = {
     "bearer_token": r"(?i:\bbearer)[ \t]+[A-Za-z0-9._~+/-]{20,}=*",
     "url_password": r"(?<=://)[^\s:/@]{1,64}:[^\s/@]{3,128}(?=@)",
 }
-_SECRET = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items()))
+_PATTERN = "|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items())
+_SECRET = re.compile(_PATTERN)
+_LOWER_CASE_SECRET = re.compile(_PATTERN, re.IGNORECASE)
 
 
 def mask(text: str) -> str:
     """Return `text` with everything that has the shape of a secret replaced by its kind."""
-    return _SECRET.sub(lambda found: f"[masked {str(found.lastgroup).replace('_', ' ')}]", text)
+    return _SECRET.sub(_kind, text)
+
+
+def mask_tag(tag: str) -> str:
+    """Return the same of a tag, which was made lower case, the secret in it too."""
+    return _LOWER_CASE_SECRET.sub(_kind, tag)
+
+
+def _kind(found: re.Match[str]) -> str:
+    return f"[masked {str(found.lastgroup).replace('_', ' ')}]"
 
 
 def mask_body(value: Any) -> Any:

@@ -15,6 +15,10 @@ class Kinds(Protocol):
     Raises, where a record is named: `UnknownRecord`, there is no such one in the collection.
     """
 
+    def kept(self, facts: Facts) -> Facts:
+        """Return what is known of a record as it will be kept: with secrets masked, if the store
+        does that. What is cut or compared before it is stored has to be this."""
+
     async def shelve(
         self,
         collection_id: int,

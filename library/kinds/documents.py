@@ -91,6 +91,7 @@ class Documents:
             tags=tags_of(tags),
             digest=_digest(content),
         )
+        facts = self._kinds.kept(facts)  # Before its parts get the end of its source as a name.
         key = (collection_id, facts.project, facts.source)
         lock = self._under_way.setdefault(key, asyncio.Lock())
         async with lock:
@@ -132,6 +133,7 @@ class Documents:
             owner_no=thread_no,
             digest=digest,
         )
+        facts = self._kinds.kept(facts)
         key = (collection_id, facts.project, digest.hex())
         lock = self._under_way.setdefault(key, asyncio.Lock())
         async with lock:

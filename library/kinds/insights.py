@@ -6,7 +6,7 @@ So whoever remembers need not look first, and nothing that was said is lost.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -119,6 +119,7 @@ class Insights:
             name_of(author, name="author"),
             said_at,
         )
+        told = replace(told, facts=self._store.kinds.kept(told.facts))
         replaced = [await self._seq(name, collection_id) for name in replaces]
         async with self._landing.writing:
             known = await self._known(told, collection_id) if merges else None

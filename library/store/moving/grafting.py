@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from library.chain import ROOT
 from library.errors import UnknownRecord
+from library.kinds.masked import masked_facts
 from library.kinds.record import Edition
 from library.moving.records import Grafted, MovedEvent, MovedPin, MovedRecord, MovedThread
 from library.records import IncomingMessage
@@ -50,7 +51,7 @@ def graft(
         grafting.take(event)
     has_moved = _settle(tree, thread, grafting)
     if thread.record is not None:
-        _take_record(connection, number, collection_id, thread.record)
+        _take_record(connection, number, collection_id, thread.record, options)
     for one in pins:
         _pin(tree, thread, grafting.node(one.chain).seq, is_everywhere=one.is_everywhere)
     return Grafted(
@@ -175,7 +176,11 @@ def _had_id(event: MovedEvent) -> bool:
 
 
 def _take_record(
-    connection: sqlite3.Connection, number: int, collection_id: int, record: MovedRecord
+    connection: sqlite3.Connection,
+    number: int,
+    collection_id: int,
+    record: MovedRecord,
+    options: Options,
 ) -> None:
     """Store what a thread that is no chat is besides its events, unless what is there is newer."""
     row = connection.execute(SQL["record_version"], (number,)).fetchone()
@@ -188,6 +193,8 @@ def _take_record(
             raise UnknownRecord(kind="thread", name=record.owner)
         owner_no = found[0]
     facts = replace(record.facts, owner_no=owner_no)
+    if options.mask_secrets:
+        facts = masked_facts(facts)
     values = row_of(number, collection_id, facts, Edition((), record.said_at))
     connection.execute(SQL["insert_record" if row is None else "renew_record"], values)
     connection.execute(SQL["set_versions"], (record.version, record.told_count, number))

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 import orjson
 
 from library.kinds.filter import CRITICAL, IMPORTANCES, Filter, Kind
+from library.kinds.masked import masked_change, masked_facts, masked_filter
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
 from library.records import Event
 from library.store.encoding import read_events, to_micros
@@ -44,6 +45,13 @@ class SqliteKinds:
         self._forget = forget
         self._options = options
 
+    def kept(self, facts: Facts) -> Facts:
+        """Return what is known of a record as it will be kept."""
+        return masked_facts(facts) if self._options.mask_secrets else facts
+
+    def _asked(self, wanted: Filter) -> Filter:
+        return masked_filter(wanted) if self._options.mask_secrets else wanted
+
     async def shelve(
         self,
         collection_id: int,
@@ -55,6 +63,7 @@ class SqliteKinds:
         replaced_seqs: Sequence[int] = (),
     ) -> Written:
         """Store a new record."""
+        facts = self.kept(facts)
 
         def work(connection: sqlite3.Connection) -> Written:
             at = to_micros(now)
@@ -76,6 +85,7 @@ class SqliteKinds:
 
     async def change(self, no: int, change: Change, *, now: datetime) -> Written:
         """Change a record, its text as a new live version."""
+        change = masked_change(change) if self._options.mask_secrets else change
 
         def work(connection: sqlite3.Connection) -> Written:
             before = read_record(connection, no)
@@ -116,6 +126,7 @@ class SqliteKinds:
         self, no: int, branch_id: int, facts: Facts, *, said_at: datetime, now: datetime
     ) -> Written:
         """Make an edition the live one, and delete all others of its record."""
+        facts = self.kept(facts)
 
         def work(connection: sqlite3.Connection) -> Written:
             before = read_record(connection, no)
@@ -146,7 +157,7 @@ class SqliteKinds:
         def work(connection: sqlite3.Connection) -> tuple[list[Shelved], int]:
             page = {"owner_no": owner_no, "limit": limit, "offset": offset}
             rows = connection.execute(
-                SQL["records"], where_of(collection_id, wanted) | page
+                SQL["records"], where_of(collection_id, self._asked(wanted)) | page
             ).fetchall()
             return [read_record(connection, no) for no, _ in rows], rows[0][1] if rows else 0
 
@@ -156,7 +167,8 @@ class SqliteKinds:
         """Return the threads of the records that match but for their dates, whoever finds them."""
 
         def work(connection: sqlite3.Connection) -> frozenset[int]:
-            where = where_of(collection_id, replace(wanted, since=None, until=None))
+            undated = replace(self._asked(wanted), since=None, until=None)
+            where = where_of(collection_id, undated)
             everything = {"owner_no": ANYBODY, "limit": -1, "offset": 0}
             rows = connection.execute(SQL["records"], where | everything)
             return frozenset(no for no, _ in rows)
@@ -178,8 +190,9 @@ class SqliteKinds:
         same content."""
 
         def work(connection: sqlite3.Connection) -> Shelved | None:
+            kept = self.kept(Facts(kind=kind, type="", project=project, source=source))
             wanted: dict[str, object] = {"collection_id": collection_id, "kind": kind}
-            wanted |= {"project": project, "source": source, "digest": digest}
+            wanted |= {"project": kept.project, "source": kept.source, "digest": digest}
             row = connection.execute(SQL["record_of_source"], wanted).fetchone()
             return None if row is None else read_record(connection, row[0])
 
