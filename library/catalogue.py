@@ -6,9 +6,11 @@ lacks is filled from the store in order of seq, so building from nothing, going 
 the middle, and catching up after a restored backup are one code path. Nothing newer is added
 before that is done: up to its highest seq the index never has a gap.
 
-Deleting a text means more than not returning it: tantivy only marks what is deleted. So forgetting
-names a new folder first, deletes in the store, builds the new folder while the old one serves, and
-deletes the old one. Wherever that is cut, the next start finishes it.
+What is deleted in the store is found no more from that moment on, since searches read every text
+there. Deleting it for good means more: its words must leave the index's files, in which tantivy
+only marks it (lexical/segments.py). So the transaction that deletes notes that the files owe it
+(`PURGE_KEY`); the indexer then drops it here and rewrites the files that held it, and no others. A
+start that finds the note names a new folder: what the last process had dropped is not known.
 """
 
 import asyncio
@@ -21,20 +23,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from library.analysis import fingerprint, key_prefix, words
-from library.errors import UnknownRecord
 from library.grep.runs import runs_of
 from library.kinds.filter import KINDS
 from library.lexical import SCHEMA_VERSION, Document, Lexical, LexicalUnavailable
 from library.reading.speakers import speaker_key
 from library.reading.time_words import time_words
-from library.records import Event, Passage
+from library.records import Event, Gone, Passage
 from library.retrieval.ranking import ROLES, Candidate
 from library.runtime.breath import Breath
-from library.store.contract import Store
+from library.store.contract import PURGE_KEY, Store
 
 META_KEY = "lexical_folder"
 _REBUILD_BATCH = 256
 _BITE_PASSAGES = 8
+_PURGE_ROUNDS = 4
+"""A file that was merged meanwhile may bring what was rewritten along, marked: the next round finds
+it. After so many the index is built anew."""
 _FOOTER_MAGIC = 1337
 _SLICE_BYTES = 1 << 20
 
@@ -50,8 +54,16 @@ class Catalogue:
         self._root = root
         self._on_change = on_change
         self.writing = asyncio.Lock()
-        """Held from reading an event for the index until it is settled, and while the index is
-        renewed: so no text that was deleted meanwhile can get into the new folder."""
+        """Held from reading an event for the index until it is settled, and while files are
+        rewritten: so what is dropped here cannot come back out of a batch that was read before."""
+        self.must_purge = False
+        """Something was deleted in the store that the files may still hold."""
+        self._gone: list[int] = []
+        """Threads that were."""
+        self._is_gone_unknown = False
+        """Which ones is not known: the deletion failed after its transaction."""
+        self._deletion_count = 0
+        """Of deletions under way, whose note must not be taken away."""
         self._lexical: Lexical | None = None
         self.is_whole = False
         """Everything that the store has as indexed can be found here."""
@@ -74,7 +86,8 @@ class Catalogue:
         return 0 if self._lexical is None else self._lexical.highest_seq
 
     async def open(self) -> None:
-        """Open the store's folder if it is sound, else name a new one; delete all others.
+        """Open the store's folder if it is sound and holds nothing that was deleted for good, else
+        name a new one; delete all others.
 
         Raises:
             LexicalUnavailable: not even a new folder can be made.
@@ -82,7 +95,8 @@ class Catalogue:
         """
         name = await self._store.meta(META_KEY)
         lexical = None
-        if name is not None and name.startswith(_prefix()):
+        is_owed = bool(await self._store.meta(PURGE_KEY))
+        if name is not None and name.startswith(_prefix()) and not is_owed:
             lexical = await asyncio.to_thread(_open_sound, self._root / name)
         if lexical is None:
             name = await self._name_folder()
@@ -92,6 +106,8 @@ class Catalogue:
         self._lexical = lexical
         self.is_whole = await self._is_filled(lexical)
         await asyncio.to_thread(_delete_others, self._root, name)
+        if is_owed and not self._deletion_count:
+            await self._store.set_meta(PURGE_KEY, "")
 
     async def catch_up(self) -> None:
         """Add what the store has as indexed and the folder lacks; afterwards it is whole."""
@@ -113,7 +129,7 @@ class Catalogue:
 
     async def drop(self, seqs: Sequence[int]) -> None:
         """Find events no more that are gone from the store. Their words stay in the folder until
-        what is deleted for good is (`renew`), or until the index merges its files."""
+        something is deleted for good (`purge`), or until the index merges its files."""
         async with self.writing:
             if self._lexical is not None:
                 lexical = self._lexical
@@ -126,43 +142,86 @@ class Catalogue:
             if self._lexical is not None:
                 await _finished(self._lexical.release_writer)
 
-    async def renew(self, delete: Callable[[], Awaitable[int]]) -> int:
-        """Run `delete` on the store, then leave no byte of what it deleted in the index folder.
+    async def forget(self, delete: Callable[[], Awaitable[Gone]]) -> Gone:
+        """Run a deletion on the store, to its end even when cancelled, and have `purge` follow.
 
-        Return what `delete` did. Costs as much as indexing all that is left.
+        Raises: what `delete` does.
+        """
+        self._deletion_count += 1
+        task = asyncio.ensure_future(delete())
+        try:
+            return await asyncio.shield(task)
+        finally:
+            if not task.done():
+                await asyncio.wait({task})
+            self._deletion_count -= 1
+            self.must_purge = True
+            if task.cancelled() or task.exception() is not None:
+                self._is_gone_unknown = True
+            else:
+                self._gone += task.result().thread_nos
+
+    async def purge(self) -> None:
+        """Leave no word in the files of what was deleted for good; afterwards `must_purge` is False
+        unless something more was deleted meanwhile.
+
+        Costs as much as indexing what else stands in the files that held it.
         """
         async with self.writing:
-            old_name = await self._store.meta(META_KEY)
-            name = await self._name_folder()
+            gone, self._gone = self._gone, []
+            is_unknown, self._is_gone_unknown = self._is_gone_unknown, False
             try:
-                count = await delete()
-            except UnknownRecord:
-                await self._store.set_meta(META_KEY, old_name or name)
-                raise
-            # From here on the old folder holds what must not be; whatever cuts this, `catch_up`
-            # goes on with the new one.
-            old, self.is_whole = self._lexical, False
-            try:
-                fresh = await asyncio.to_thread(Lexical, self._root / name)
-                await self._fill(fresh)
+                if await self._store.meta(PURGE_KEY):
+                    await self._purge(None if is_unknown else gone)
             except BaseException:
-                self._lexical = None
+                self._is_gone_unknown = True
                 raise
-            self._lexical, self.is_whole = fresh, True
-            self._on_change()
-            if old is not None:
+            self.must_purge = bool(self._gone) or self._is_gone_unknown
+            if not (self.must_purge or self._deletion_count):
+                await self._store.set_meta(PURGE_KEY, "")
+
+    async def _purge(self, gone: Sequence[int] | None) -> None:
+        """Drop threads and rewrite the files that held them; None: build all anew."""
+        if gone is not None and self._lexical is not None:
+            with suppress(LexicalUnavailable):
+                lexical = self._lexical
+                await _finished(lambda: lexical.forget(gone))
+                await self._commit(lexical)
+                for _ in range(_PURGE_ROUNDS):
+                    seqs = await asyncio.to_thread(lexical.beside_deleted)
+                    if seqs is None:
+                        return
+                    await self._rewrite(lexical, seqs)
+        await self._let_go()
+        await self.open()
+        await self._fill(self.lexical)
+        self.is_whole = True
+
+    async def _rewrite(self, lexical: Lexical, seqs: set[int]) -> None:
+        """Index events anew, in one commit; those that are gone from the store are dropped."""
+        left = set(seqs)
+        batches = self._store.indexed_events(after=min(seqs, default=0) - 1, batch=_REBUILD_BATCH)
+        async for batch in batches:
+            if not left or batch[0][0].seq > max(left):
+                break
+            mine = [(event, one.passages) for event, one in batch if event.seq in left]
+            await _add(lexical, mine)
+            left.difference_update(event.seq for event, _ in mine)
+        await _finished(lambda: lexical.add([], replaced=left))
+        await self._commit(lexical)
+
+    async def _let_go(self) -> None:
+        """Close the index; searches say that it is behind until it is opened again."""
+        old, self._lexical, self.is_whole = self._lexical, None, False
+        if old is not None:
+            with suppress(LexicalUnavailable):
                 await _finished(old.release_writer)
-            await asyncio.to_thread(_delete_others, self._root, name)
-            return count
+        self._on_change()
 
     async def repair(self) -> None:
         """After a search failed: open the index again, built anew if the folder is damaged."""
         async with self.writing:
-            old, self._lexical, self.is_whole = self._lexical, None, False
-            if old is not None:
-                with suppress(LexicalUnavailable):
-                    await _finished(old.release_writer)
-            self._on_change()
+            await self._let_go()
         await self.catch_up()
 
     async def sizes(self) -> dict[str, int]:

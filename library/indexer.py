@@ -151,6 +151,8 @@ class Indexer:
             try:
                 if not self._catalogue.is_whole:
                     await self._catalogue.catch_up()
+                if self._catalogue.must_purge:
+                    await self._catalogue.purge()
                 if self._must_repair:
                     self._must_repair = False
                     await self._catalogue.repair()

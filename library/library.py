@@ -7,7 +7,7 @@ the other. It knows no HTTP and no prompt.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -118,12 +118,12 @@ class Library:
             generations=self._generations,
             rests_on=self._rests_on,
         )
-        landing = self._landing(now)
-        self.insights = Insights(landing, self.search, self.wait_caught_up)
-        self.documents = Documents(landing, self.wait_indexed)
+        self._landing = self._landing_of(now)
+        self.insights = Insights(self._landing, self.search, self.wait_caught_up)
+        self.documents = Documents(self._landing, self.wait_indexed)
 
-    def _landing(self, now: Callable[[], datetime]) -> Landing:
-        """Return what carries out writes to records that are no chats."""
+    def _landing_of(self, now: Callable[[], datetime]) -> Landing:
+        """Return what carries out deletions, and writes to records that are no chats."""
         return Landing(
             store=self.store,
             now=now,
@@ -133,7 +133,6 @@ class Library:
             search=self._search,
             meaning=self._meaning,
             catalogue=self._catalogue,
-            forget_for_good=self._forget,
             writing=asyncio.Lock(),
         )
 
@@ -322,7 +321,10 @@ class Library:
     async def status(self) -> dict[str, Any]:
         """Return how far the index is, what is stuck, and how large things are."""
         marks = await self.store.watermarks()
-        index: dict[str, Any] = {"is_whole": self._catalogue.is_whole}
+        index: dict[str, Any] = {
+            "is_whole": self._catalogue.is_whole,
+            "is_purged": not self._catalogue.must_purge,
+        }
         try:
             index |= await self._catalogue.sizes()
         except LexicalUnavailable as error:
@@ -347,36 +349,20 @@ class Library:
 
     # -- upkeep ---------------------------------------------------------------------------------
     async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
-        """Delete a thread from the store and the index; return how many events it had.
-
-        Takes as long as indexing what is left.
+        """Delete a thread for good, as `Landing.delete` does; return how many events it had.
 
         Raises:
             UnknownRecord: no such thread there.
 
         """
-
-        async def delete() -> int:
-            of_thread = partial(self.store.thread_events, thread_id, collection_id=collection_id)
-            first = await of_thread(live_only=False, after=0, limit=1)
-            count = await self.store.forget_thread(thread_id, collection_id=collection_id)
-            self._generations.deleted()
-            if first:
-                self._meaning.forget(first[0].thread_no)
-            return count
-
-        return await self._forget(delete)
+        gone = await self._landing.delete(
+            partial(self.store.forget_thread, thread_id, collection_id=collection_id)
+        )
+        return gone.count
 
     async def forget_collection(self, name: str) -> int:
         """Delete all of a collection, as `forget_thread` does."""
-
-        async def delete() -> int:
-            count = await self.store.forget_collection(name)
-            self._generations.deleted()
-            self._meaning.forget()
-            return count
-
-        return await self._forget(delete)
+        return (await self._landing.delete(partial(self.store.forget_collection, name))).count
 
     async def retry_quarantined(self, seqs: Sequence[int] | None = None) -> int:
         """Give quarantined events (None: all) new attempts, at once; return how many."""
@@ -387,13 +373,3 @@ class Library:
     async def embed_anew(self) -> None:
         """Make all vectors again, in the background; `status` tells how far it is."""
         await self._meaning.begin_anew()
-
-    async def _forget(self, delete: Callable[[], Awaitable[int]]) -> int:
-        try:
-            with self._generations.writing():
-                return await self._catalogue.renew(delete)
-        finally:
-            self._generations.deleted()
-            self._search.paths.forget()
-            self._search.listing.forget()
-            self._search.tail.forget()

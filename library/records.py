@@ -326,6 +326,16 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """What a deletion deleted."""
+
+    count: int
+    """Of events, or of records where those were named."""
+    thread_nos: tuple[int, ...]
+    """Every thread that is gone, with the records that only it found."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One passage found, best first."""
 

@@ -60,7 +60,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     ),
     "sqlite_utils": ("library/store/migrations.py",),
     "starlette": ("gateway/*",),
-    "tantivy": ("library/lexical*.py",),
+    "tantivy": ("library/lexical/*.py",),
     "tokenizers": ("governor/counting/sources.py", "library/embedding/onnx.py"),
     "uvicorn": ("gateway/cli/serving.py",),
     "yarl": ("gateway/upstream/direct.py",),

@@ -141,15 +141,15 @@ class Meaning:
             self._maker.note(seq)
         self._work.set()
 
-    def forget(self, thread_no: int | None = None) -> None:
-        """Drop the rows in memory of a thread that was just deleted; None: all of them."""
+    def forget(self, thread_nos: Collection[int] | None = None) -> None:
+        """Drop the rows in memory of threads that were just deleted; None: all of them."""
         self._forgotten_count += 1
         if self._serving is None:
             return
-        if thread_no is None:
+        if thread_nos is None:
             self._serving.vectors.forget()
         else:
-            self._serving.vectors.forget_thread(thread_no)
+            self._serving.vectors.forget_threads(thread_nos)
 
     async def begin_anew(self) -> None:
         """Delete all rows and make them again; until then much is found by words alone."""

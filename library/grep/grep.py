@@ -16,7 +16,7 @@ from library.errors import BadPattern
 from library.grep.fuzzy import SLIPS_MAX, Likeness, words_of
 from library.grep.literals import required
 from library.lexical import LexicalUnavailable
-from library.lexical_runs import Held
+from library.lexical.runs import Held
 from library.library import Library
 from library.records import Event, Range, Where
 from library.retrieval.scope import is_on, spans_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from library.cache.kept_records import KeptRecords
 from library.catalogue import Catalogue
 from library.lexical import LexicalUnavailable
-from library.lexical_runs import Held, Holders
+from library.lexical.runs import Held, Holders
 from library.records import Event, Where
 from library.retrieval.listing import Listing
 from library.retrieval.scope import LivePaths, Spans

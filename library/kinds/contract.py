@@ -6,7 +6,7 @@ from typing import Protocol
 
 from library.kinds.filter import Filter, Kind
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
-from library.records import Event
+from library.records import Event, Gone
 
 
 class Kinds(Protocol):
@@ -83,5 +83,5 @@ class Kinds(Protocol):
     async def versions(self, no: int) -> list[Event]:
         """Return the first event of every version of a record, oldest first."""
 
-    async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
-        """Delete records as `Store.forget_thread` does; return how many."""
+    async def forget(self, names: Sequence[str], *, collection_id: int | None) -> Gone:
+        """Delete records as `Store.forget_thread` does; they are counted."""

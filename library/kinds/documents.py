@@ -266,7 +266,7 @@ class Documents:
         return Document(record, "unchanged", *await self._kinds.size(record.no))
 
     async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
-        """Delete documents and chunks; no byte of them stays in the database, nor in an index.
+        """Delete documents and chunks for good: see `Landing.delete`.
 
         Raises:
             UnknownRecord: one of them is not there, and nothing was deleted.

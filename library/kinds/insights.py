@@ -300,8 +300,7 @@ class Insights:
         ], count
 
     async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
-        """Delete insights with all their versions; no byte of them stays in the database, nor in
-        an index. Takes as long as indexing what is left, once for all of them.
+        """Delete insights with all their versions, for good: see `Landing.delete`.
 
         Raises:
             UnknownRecord: one of them is not there, and nothing was deleted.

@@ -1,4 +1,5 @@
-"""Carries out what is written to records, and tells whoever must know: indexer, searches, caches.
+"""Carries out what is written to records, and what is deleted for good, and tells whoever must
+know: indexer, searches, caches.
 
 One write at a time, so that what is looked up before one (is there such an insight already? which
 version is the last?) still holds when it is carried out.
@@ -8,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from library.backlog import Backlog
 from library.cache.generations import Generations
@@ -15,8 +17,13 @@ from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning
 from library.indexer import Indexer
 from library.kinds.record import Written
+from library.records import Gone
 from library.retrieval.search import Search
 from library.store.contract import Store
+
+PURGE_WAIT_S = 10.0
+"""How long forgetting waits until what it deleted has left the index's files too: that takes as
+long as indexing what else stands in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +38,6 @@ class Landing:
     search: Search
     meaning: Meaning
     catalogue: Catalogue
-    forget_for_good: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]]
-    """Runs a deletion and leaves no trace of what it deleted (`Library`'s own)."""
     writing: asyncio.Lock
     """Held from looking until writing."""
 
@@ -59,19 +64,47 @@ class Landing:
         await self.catalogue.drop(seqs)
 
     async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
-        """Delete records for good; return how many.
+        """Delete records for good, as `delete` does; return how many.
 
         Raises:
             UnknownRecord: one of them is not there, and nothing was deleted.
 
         """
-
-        async def delete() -> int:
-            count = await self.store.kinds.forget(names, collection_id=collection_id)
-            self.generations.deleted()
-            self.meaning.forget()
-            self.search.listing.forget()
-            return count
-
+        work = partial(self.store.kinds.forget, names, collection_id=collection_id)
         async with self.writing:
-            return await self.forget_for_good(delete)
+            gone = await self._deleted(work)
+        await self._purged()
+        return gone.count
+
+    async def delete(self, work: Callable[[], Awaitable[Gone]]) -> Gone:
+        """Run a deletion on the store; nothing finds what it deleted from then on.
+
+        Returns when no byte of it is left in the database, nor in the index - or, where the latter
+        takes longer than `PURGE_WAIT_S`, while the indexer is still at it (`status` tells).
+
+        Raises: what `work` does.
+        """
+        gone = await self._deleted(work)
+        await self._purged()
+        return gone
+
+    async def _deleted(self, work: Callable[[], Awaitable[Gone]]) -> Gone:
+        thread_nos = None
+        try:
+            with self.generations.writing():
+                gone = await self.catalogue.forget(work)
+            thread_nos = gone.thread_nos
+        finally:
+            self.generations.deleted()
+            self.meaning.forget(thread_nos)
+            self.search.paths.forget()
+            self.search.listing.forget()
+            self.search.tail.forget()
+            self.indexer.hurry()
+        return gone
+
+    async def _purged(self) -> None:
+        async def is_purged() -> bool:
+            return not self.catalogue.must_purge
+
+        await self.indexer.wait_until(is_purged, PURGE_WAIT_S)

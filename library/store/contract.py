@@ -17,6 +17,7 @@ from library.records import (
     Claim,
     Event,
     EventRows,
+    Gone,
     IncomingTurn,
     IndexedEvent,
     NamedReply,
@@ -29,6 +30,10 @@ from library.records import (
     Watermarks,
 )
 from library.store.moving.figures import Figures
+
+PURGE_KEY = "index_purge_owed"
+"""Meta key, set in the transaction of a deletion: an index beside the store may still hold words of
+what was deleted. Who owns the index clears it."""
 
 
 class Store(Protocol):
@@ -200,16 +205,16 @@ class Store(Protocol):
     async def pinned(self, *, collection_id: int | None, thread_id: str | None) -> list[Event]:
         """Return what is pinned for a thread, or at all, in the order in which it was pinned."""
 
-    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
-        """Delete a thread with all that hangs on it; return how many events it had. No byte of
-        its text is left in the database file or its WAL when this returns.
+    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> Gone:
+        """Delete a thread with all that hangs on it; its events are counted. No byte of its text
+        is left in the database file or its WAL when this returns; `PURGE_KEY` is set.
 
         Raises:
             UnknownRecord: no such thread there.
 
         """
 
-    async def forget_collection(self, name: str) -> int:
+    async def forget_collection(self, name: str) -> Gone:
         """Delete a collection with all its threads, likewise; 0 events where there is none."""
 
     # -- outbox --------------------------------------------------------------------------------

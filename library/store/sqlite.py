@@ -22,6 +22,7 @@ from library.records import (
     Claim,
     Event,
     EventRows,
+    Gone,
     IncomingTurn,
     IndexedEvent,
     Path,
@@ -303,14 +304,14 @@ class SqliteStore:
             partial(threads.pinned, collection_id=collection_id, thread_id=thread_id)
         )
 
-    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:
-        """Delete a thread with all that hangs on it; return how many events it had."""
+    async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> Gone:
+        """Delete a thread with all that hangs on it."""
         return await self._forget(
             lambda connection: threads.forget_thread(connection, thread_id, collection_id)
         )
 
-    async def forget_collection(self, name: str) -> int:
-        """Delete a collection with all its threads; return how many events they had."""
+    async def forget_collection(self, name: str) -> Gone:
+        """Delete a collection with all its threads."""
         return await self._forget(lambda connection: threads.forget_collection(connection, name))
 
     async def _forget(self, work: Work[T]) -> T:

@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 
 from library.errors import StoreUnavailable, TooManyPins, UnknownRecord
-from library.records import Event, Path
+from library.records import Event, Gone, Path
 from library.store.ancestry import path_to, seqs_on
+from library.store.contract import PURGE_KEY
 from library.store.encoding import from_micros, generated_seq, read_events
 from library.store.statements import SQL
 
@@ -239,58 +240,61 @@ def pinned(
     return read_events(connection, [seq for (seq,) in rows], collection_id=collection_id)
 
 
-def forget_thread(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
+def forget_thread(connection: sqlite3.Connection, name: str, collection_id: int | None) -> Gone:
     """Delete a thread; `scrub` must follow before the caller is told that it is gone."""
-    number = thread_number(connection, name, collection_id)
-    (owner_id,) = connection.execute(SQL["thread_owner"], (number,)).fetchone()
-    event_count = _delete_thread(connection, number)
-    _delete_leftovers(connection, owner_id)
-    return event_count
+    return delete_threads(connection, [thread_number(connection, name, collection_id)])
 
 
-def delete_threads(connection: sqlite3.Connection, numbers: Collection[int]) -> int:
-    """Delete threads; `scrub` must follow. Return how many events they had."""
+def delete_threads(connection: sqlite3.Connection, numbers: Collection[int]) -> Gone:
+    """Delete threads, counting their events; `scrub` must follow."""
     owners = {connection.execute(SQL["thread_owner"], (number,)).fetchone() for number in numbers}
-    event_count = sum(_delete_thread(connection, number) for number in numbers)
+    gone = _deleted(connection, numbers)
     for (owner_id,) in owners:
         _delete_leftovers(connection, owner_id)
-    return event_count
+    return gone
 
 
-def forget_collection(connection: sqlite3.Connection, name: str) -> int:
-    """Delete a collection with all its threads; none of that name: 0."""
+def forget_collection(connection: sqlite3.Connection, name: str) -> Gone:
+    """Delete a collection with all its threads; none of that name: nothing."""
     row = connection.execute(SQL["collection"], (name,)).fetchone()
     if row is None:
-        return 0
+        return Gone(0, ())
     numbers = connection.execute(SQL["thread_numbers"], row).fetchall()
-    event_count = sum(_delete_thread(connection, number) for (number,) in numbers)
+    gone = _deleted(connection, [number for (number,) in numbers])
     _delete_leftovers(connection, row[0])
     connection.execute(SQL["delete_collection"], row)
-    return event_count
+    return gone
 
 
-def _delete_thread(connection: sqlite3.Connection, number: int) -> int:
-    """Delete a thread with the records that only it finds."""
-    owned = connection.execute(SQL["records_of_owner"], (number,)).fetchall()
-    owned_count = sum(_delete_thread(connection, record) for (record,) in owned)
-    (event_count,) = connection.execute(SQL["count_thread_events"], (number,)).fetchone()
-    for statement in (
-        "delete_thread_reports",
-        "delete_thread_turns",
-        "delete_thread_pins",
-        "delete_thread_events",
-        "delete_thread",
-    ):
-        connection.execute(SQL[statement], (number,))
-    return int(event_count) + owned_count
+def _deleted(connection: sqlite3.Connection, numbers: Collection[int]) -> Gone:
+    """Delete threads with the records that only they find."""
+    event_count, left, gone = 0, list(numbers), dict.fromkeys(numbers)
+    while left:
+        number = left.pop()
+        for (record,) in connection.execute(SQL["records_of_owner"], (number,)).fetchall():
+            if record not in gone:
+                gone[record] = None
+                left.append(record)
+        event_count += connection.execute(SQL["count_thread_events"], (number,)).fetchone()[0]
+        for statement in (
+            "delete_thread_reports",
+            "delete_thread_turns",
+            "delete_thread_pins",
+            "delete_thread_events",
+            "delete_thread",
+        ):
+            connection.execute(SQL[statement], (number,))
+    return Gone(event_count, tuple(gone))
 
 
 def _delete_leftovers(connection: sqlite3.Connection, collection_id: int) -> None:
-    """Delete what only deleted rows referred to, and note that the file must be rewritten."""
+    """Delete what only deleted rows referred to, and note what must be rewritten: the file, and
+    those of an index."""
     connection.execute(SQL["delete_unused_parts"], (collection_id,))
     connection.execute(SQL["delete_unused_system_texts"], {"collection_id": collection_id})
     connection.execute(SQL["clear_prompt_states"], (collection_id,))
-    connection.execute(SQL["set_meta"], (SCRUB_KEY, "1"))
+    for key in (SCRUB_KEY, PURGE_KEY):
+        connection.execute(SQL["set_meta"], (key, "1"))
 
 
 def scrub(connection: sqlite3.Connection) -> None:

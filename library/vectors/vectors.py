@@ -103,10 +103,10 @@ class Vectors:
         while self.size_bytes > MOST_BYTES and len(self._matrices) > 1:
             self._matrices.popitem(last=False)
 
-    def forget_thread(self, thread_no: int) -> None:
-        """Never find a thread again that is gone from the store."""
+    def forget_threads(self, thread_nos: Collection[int]) -> None:
+        """Never find threads again that are gone from the store."""
         for matrix in self._matrices.values():
-            matrix.forget_thread(thread_no)
+            matrix.forget_threads(thread_nos)
         self._begin_again()
 
     def forget_events(self, collection_id: int, seqs: Collection[int]) -> None:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from library.errors import EventConflict, StoreUnavailable, TooManyPins, UnknownRecord
-from library.records import Event, IndexedEvent, Passage, TurnState
+from library.records import Event, Gone, IndexedEvent, Passage, TurnState
 from library.store import outbox
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
@@ -560,7 +560,8 @@ class TestForgetting:
         stays = await client.ask([("user", "other")], "x")
         claims = await store.claim(owner="a", limit=1, lease_s=60, now=NOW)
         await store.pin("e1", collection_id=None, everywhere=True)
-        assert await store.forget_thread(gone.thread_id, collection_id=gone.collection_id) == 3
+        deleted = await store.forget_thread(gone.thread_id, collection_id=gone.collection_id)
+        assert (deleted.count, deleted.thread_nos) == (3, (gone.thread_no,))
         assert await store.settle(claims, [indexed(1)]) == 0
         assert await store.events([1, 2, 3], collection_id=None) == []
         assert await store.pinned(collection_id=None, thread_id=None) == []
@@ -596,8 +597,8 @@ class TestForgetting:
         one, two = Client(store, "one", name="x"), Client(store, "two", name="y")
         await one.ask([U1], "a")
         await two.ask([U1], "b")
-        assert await store.forget_collection("one") == 2
-        assert await store.forget_collection("one") == 0
+        assert (await store.forget_collection("one")).count == 2
+        assert await store.forget_collection("one") == Gone(0, ())
         [row] = await store.threads(collection_id=None, limit=9)
         assert row["collection"] == "two"
         assert (await one.record([U1])).matched_by == "new"

@@ -16,7 +16,7 @@ def test_a_thread_forgotten_in_the_midst_of_its_request_is_answered_and_stays_fo
     start_gateway: StartGateway, upstream: StubUpstream, topic: str, is_stream: bool
 ) -> None:
     """DESIGN 9: deleting deletes, and it breaks no exchange; 1.4: the answer is not touched."""
-    # One of its own: forgetting indexes all that is left anew, and the common one has much.
+    # One of its own: forgetting rewrites the whole database, and the common one has much.
     gateway = start_gateway()
     gate, question, said = Gate(), f"{topic} the question", f"{topic} the answer"
     if is_stream:

@@ -154,7 +154,7 @@ def test_what_a_forgotten_thread_had_takes_no_place_from_others() -> None:
     asked = row(1)
     for seq in range(1, 40):
         matrix.add([EventRows(seq, seq % 2, seq % 2, seq, asked.tobytes())])
-    matrix.forget_thread(1)
+    matrix.forget_threads([1])
     everywhere = Where(1, None, (), True, frozenset())
     found = matrix.search(asked.tobytes(), everywhere, limit=3)
     assert [seq for (seq, _), _ in found] == [38, 36, 34]

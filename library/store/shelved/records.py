@@ -16,7 +16,7 @@ import orjson
 from library.kinds.filter import CRITICAL, IMPORTANCES, Filter, Kind
 from library.kinds.masked import masked_change, masked_facts, masked_filter
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
-from library.records import Event
+from library.records import Event, Gone
 from library.store.encoding import read_events, to_micros
 from library.store.lanes import Work
 from library.store.matching import Node
@@ -245,13 +245,12 @@ class SqliteKinds:
 
         return await self._read(work)
 
-    async def forget(self, names: Sequence[str], *, collection_id: int | None) -> int:
-        """Delete records for good; return how many."""
+    async def forget(self, names: Sequence[str], *, collection_id: int | None) -> Gone:
+        """Delete records for good, counting them."""
 
-        def work(connection: sqlite3.Connection) -> int:
-            numbers = [record_number(connection, name, collection_id) for name in names]
-            delete_threads(connection, numbers)
-            return len(set(numbers))
+        def work(connection: sqlite3.Connection) -> Gone:
+            numbers = {record_number(connection, name, collection_id) for name in names}
+            return replace(delete_threads(connection, numbers), count=len(numbers))
 
         return await self._forget(work)
 

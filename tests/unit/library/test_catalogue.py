@@ -6,9 +6,10 @@ import pytest
 from library import catalogue
 from library.catalogue import META_KEY, is_sound
 from library.embedding.hashing import HashingEmbedder
-from library.errors import UnknownRecord
+from library.errors import StoreUnavailable, UnknownRecord
 from library.lexical import Lexical, LexicalUnavailable, stems
 from library.library import Library
+from library.records import Gone
 from tests.unit.library.teller import WAIT_S, Teller, opened
 
 SECRET = "zanzibarquux"
@@ -210,21 +211,172 @@ async def test_an_event_that_waits_while_it_is_forgotten_does_not_come_back(tmp_
         assert (await teller.ask(SECRET)).hits == ()
 
 
-async def test_forgetting_that_is_cut_is_finished_by_the_next_start(
+async def test_forgetting_leaves_the_files_alone_that_held_nothing_of_it(tmp_path: Path) -> None:
+    """Issue 6: one forgotten insight once indexed everything anew."""
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        await told(library, "old", *(f"code number {at}" for at in range(50)))
+        gone = await told(library, "new", f"The launch code is {SECRET}", "word")
+        kept = await told(library, "kept", "The kept code is merlin")
+        [folder] = folders(db)
+        before = {path.name for path in folder.glob("*.idx")}
+        assert len(before) == 3
+        assert gone.recorded is not None
+        await library.forget_thread(gone.recorded.thread_id, collection_id=None)
+        assert folders(db) == [folder]
+        assert len(before & {path.name for path in folder.glob("*.idx")}) == 2
+        assert not has_secret(db)
+        assert await kept.texts("kept code") == ["The kept code is merlin"]
+        assert (await library.status())["index"]["is_purged"]
+
+
+async def test_what_stands_beside_something_forgotten_is_still_found(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        kept = Teller(library, "kept")
+        gone = Teller(library, "gone")
+        for at in range(30):  # One file holds both.
+            await kept.tell(f"the kept code number {at}")
+            await gone.tell(f"{SECRET} number {at}")
+        await kept.indexed()
+        await gone.indexed()
+        assert gone.recorded is not None
+        await library.forget_thread(gone.recorded.thread_id, collection_id=None)
+        assert not has_secret(db)
+        assert (await library.status())["index"]["passages"] == 30
+        for at in (0, 17, 29):
+            assert (await kept.texts(f"number {at}"))[0] == f"the kept code number {at}"
+
+
+async def test_what_is_forgotten_is_found_no_more_while_the_index_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion is honoured at once, not when the files of the index have been rewritten."""
+    monkeypatch.setattr("library.kinds.landing.PURGE_WAIT_S", 0.2)
+    db = tmp_path / "a.db"
+    async with opened(db, embedder=HashingEmbedder()) as library:
+        gone = await told(library, "gone", f"The launch code is {SECRET}")
+        assert await library.wait_embedded(WAIT_S)
+        assert gone.recorded is not None
+        async with library._catalogue.writing:
+            await library.forget_thread(gone.recorded.thread_id, collection_id=None)
+            assert (await gone.ask(SECRET)).hits == ()
+            assert not (await library.status())["index"]["is_purged"]
+            later = Teller(library, "later")
+            await later.tell(f"{SECRET} once more")
+            second = later.recorded
+            assert second is not None
+            await library.forget_thread(second.thread_id, collection_id=None)
+        monkeypatch.setattr("library.kinds.landing.PURGE_WAIT_S", WAIT_S)
+        await library._landing._purged()
+        assert (await library.status())["index"]["is_purged"]
+        assert not has_secret(db)
+
+
+async def test_a_cancelled_deletion_is_carried_out_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db = tmp_path / "a.db"
     async with opened(db) as library:
         teller = await told(library, "s", f"The launch code is {SECRET}")
         assert teller.recorded is not None
+        thread_id = teller.recorded.thread_id
+        is_begun = asyncio.Event()
+        forget = library.store.forget_thread
+
+        async def slow(name: str, *, collection_id: int | None) -> Gone:
+            is_begun.set()
+            await asyncio.sleep(0)
+            return await forget(name, collection_id=collection_id)
+
+        monkeypatch.setattr(library.store, "forget_thread", slow)
+        task = asyncio.ensure_future(library.forget_thread(thread_id, collection_id=None))
+        await is_begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await teller.ask(SECRET)).hits == ()
+        await told(library, "t", "and one more")
+        assert not has_secret(db)
+
+
+@pytest.mark.parametrize("at", ["beside_deleted", "forget", "add"])
+async def test_an_index_that_cannot_be_rewritten_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        kept, gone = Teller(library, "kept"), Teller(library, "gone")
+        await kept.tell("The kept code is merlin", *(f"word {at}" for at in range(20)))
+        await gone.tell(f"The launch code is {SECRET}")
+        await kept.tell("One more thing")
+        await library.wait_caught_up(WAIT_S)
+        before = folders(db)
+        calls = 0
+        real = getattr(Lexical, at)
+
+        def broken(self: Lexical, *arguments: object, **more: object) -> object:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise LexicalUnavailable("no space left")
+            return real(self, *arguments, **more)
+
+        monkeypatch.setattr(Lexical, at, broken)
+        assert gone.recorded is not None
+        await library.forget_thread(gone.recorded.thread_id, collection_id=None)
+        assert calls
+        assert not has_secret(db)
+        assert folders(db) != before
+        assert (await kept.texts("kept code"))[0] == "The kept code is merlin"
+
+
+async def test_forgetting_that_is_cut_is_finished_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("library.kinds.landing.PURGE_WAIT_S", 0.2)
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", f"The launch code is {SECRET}")
+        kept = await told(library, "kept", "The kept code is merlin")
+        assert teller.recorded is not None
 
         async def cut(*_arguments: object) -> None:
-            raise LexicalUnavailable("no space left")
+            raise StoreUnavailable("full", "no space left")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(catalogue.Catalogue, "_fill", cut)
-            with pytest.raises(LexicalUnavailable):
-                await library.forget_thread(teller.recorded.thread_id, collection_id=None)
+        monkeypatch.setattr(library._catalogue, "_purge", cut)
+        await library.forget_thread(teller.recorded.thread_id, collection_id=None)
+        assert (await teller.ask(SECRET)).hits == ()
+    assert has_secret(db)
     async with opened(db) as library:
         assert await library.wait_caught_up(10)
         assert not has_secret(db)
+        kept.library = library
+        assert await kept.texts("kept code") == ["The kept code is merlin"]
+    async with opened(db) as library:
+        assert len(folders(db)) == 1
+        assert (await library.status())["index"]["is_purged"]
+
+
+async def test_a_deletion_that_failed_after_its_rows_were_gone_leaves_no_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file could not be rewritten: which threads are gone was never told."""
+    db = tmp_path / "a.db"
+    async with opened(db) as library:
+        teller = await told(library, "s", f"The launch code is {SECRET}")
+        kept = await told(library, "kept", "The kept code is merlin")
+        assert teller.recorded is not None
+        forget = library.store.forget_thread
+
+        async def failing(name: str, *, collection_id: int | None) -> Gone:
+            await forget(name, collection_id=collection_id)
+            raise StoreUnavailable("locked", "a reader keeps the log from being emptied")
+
+        monkeypatch.setattr(library.store, "forget_thread", failing)
+        with pytest.raises(StoreUnavailable):
+            await library.forget_thread(teller.recorded.thread_id, collection_id=None)
+        assert (await teller.ask(SECRET)).hits == ()
+        await told(library, "t", "and one more")
+        assert not has_secret(db)
+        assert await kept.texts("kept code") == ["The kept code is merlin"]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from library import lexical as module
 from library.lexical import Document, Lexical, LexicalUnavailable, stems
+from library.lexical import index as module
 from library.records import Range, Where
 from library.retrieval.ranking import Candidate
 

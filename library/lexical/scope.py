@@ -1,5 +1,5 @@
 """The scope of a search as clauses of a tantivy query: no score, nothing but a limit to what may be
-found. Beside lexical.py, and like it a seam to tantivy."""
+found. Beside index.py, and like it a seam to tantivy."""
 
 from collections.abc import Collection
 

@@ -14,17 +14,17 @@ collection, which would commit once for each collection instead of once for all.
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
 from tantivy import Occur, Query
 
-from library.errors import LibraryError
-from library.lexical_runs import RUNS, SPACES, Held, Holders, held_clauses, newest_holders
-from library.lexical_scope import scope_clauses
+from library.lexical.errors import mapped
+from library.lexical.runs import RUNS, SPACES, Held, Holders, held_clauses, newest_holders
+from library.lexical.scope import scope_clauses
+from library.lexical.segments import beside_deleted
 from library.records import Where
 from library.retrieval.ranking import Candidate
 from library.retrieval.scope import is_in
@@ -58,10 +58,6 @@ _ANALYZER = (
 )
 
 
-class LexicalUnavailable(LibraryError):
-    """The index cannot answer or be written (damaged, disk full); the store has everything."""
-
-
 class Document(NamedTuple):
     """One passage as it is indexed; thousands are made."""
 
@@ -87,7 +83,7 @@ class Lexical:
         self.folder = folder
         self._schema = _schema()
         self._writer: tantivy.IndexWriter | None = None
-        with _mapped():
+        with mapped():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._index = tantivy.Index(self._schema, path=str(folder))
             self._index.register_tokenizer(_WORDS, _ANALYZER)
@@ -100,7 +96,7 @@ class Lexical:
     # -- writing, one caller at a time ----------------------------------------------------------
     def add(self, documents: Sequence[Document], *, replaced: Iterable[int]) -> None:
         """Put documents in place of all that the index has of the `replaced` seqs."""
-        with _mapped():
+        with mapped():
             writer = self._open_writer()
             for seq in replaced:
                 # A new event has nothing to delete, and each deletion is looked up in every
@@ -118,9 +114,25 @@ class Lexical:
                 fields["key"] = _passage_key(passage.seq, passage.ordinal)
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
 
+    def forget(self, thread_nos: Iterable[int]) -> None:
+        """Delete all that the index has of threads, with the next commit."""
+        with mapped():
+            writer = self._open_writer()
+            for thread_no in thread_nos:
+                writer.delete_documents_by_term("thread_no", thread_no)
+
+    def beside_deleted(self) -> set[int] | None:
+        """Return the events with passages in files that still hold words of deleted ones; None:
+        there is no such file. Ends the merging of files first, so that there is none unseen."""
+        self.release_writer()
+        with mapped():
+            self._index.reload()
+            searcher = self._index.searcher()
+            return beside_deleted(searcher, self._schema, self.folder, highest_seq=self.highest_seq)
+
     def commit(self) -> None:
         """Make what was added durable and visible. About 15 ms, however little it was."""
-        with _mapped():
+        with mapped():
             if self._writer is not None:
                 self._writer.commit()
                 self._index.reload()
@@ -129,7 +141,7 @@ class Lexical:
 
     def release_writer(self) -> None:
         """Give the writer's memory back and drop what was not committed."""
-        with _mapped():
+        with mapped():
             if self._writer is not None:
                 writer, self._writer = self._writer, None
                 writer.rollback()
@@ -141,7 +153,7 @@ class Lexical:
     def rarity(self, terms: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, float]:
         """Return each term's inverse document frequency as BM25 weighs it: highest if unknown,
         but an unknown `optional` term is left out."""
-        with _mapped():
+        with mapped():
             searcher = self._index.searcher()
             total = searcher.num_docs
             frequencies = {
@@ -155,7 +167,7 @@ class Lexical:
 
     def known(self, terms: Collection[str]) -> list[str]:
         """Return those of the terms that some passage has, of whatever collection."""
-        with _mapped():
+        with mapped():
             searcher = self._index.searcher()
             return [term for term in terms if searcher.doc_freq(_WORDS, term)]
 
@@ -169,7 +181,7 @@ class Lexical:
         """
         if not terms or not (where.ranges or where.has_others or where.listed):
             return []
-        with _mapped():
+        with mapped():
             wanted = [(Occur.Should, self._word(term, weight)) for term, weight in terms.items()]
             if self._is_nearly_all(where):
                 found = self._fetch_checked(wanted, where, full_score, limit, asked=SPARE * limit)
@@ -197,7 +209,7 @@ class Lexical:
         """
         if not places:
             return []
-        with _mapped():
+        with mapped():
             wanted = Query.boolean_query(
                 [(Occur.Should, self._term("place", _place(*place))) for place in places]
             )
@@ -213,7 +225,7 @@ class Lexical:
         """Return the passages (seq, ordinal) that the index holds, unscored, by seq."""
         if not keys:
             return []
-        with _mapped():
+        with mapped():
             # One term each: a set of as many takes more than twice the time.
             wanted = Query.boolean_query(
                 [(Occur.Should, self._term("key", _passage_key(*key))) for key in keys]
@@ -223,7 +235,7 @@ class Lexical:
 
     def passage_counts(self, low_seq: int, high_seq: int) -> Counter[int]:
         """Return how many passages the index has of each event in a span of seqs."""
-        with _mapped():
+        with mapped():
             wanted = Query.range_query(
                 self._schema, "seq", tantivy.FieldType.Integer, low_seq, high_seq
             )
@@ -235,7 +247,7 @@ class Lexical:
 
     def holders(self, where: Where, asked: Held, *, before: int, limit: int) -> Holders:
         """Return the newest events in scope and below a seq that may hold a text."""
-        with _mapped():
+        with mapped():
             clauses = [
                 *held_clauses(self._schema, asked, before=before),
                 *scope_clauses(self._schema, where),
@@ -245,7 +257,7 @@ class Lexical:
     # -- upkeep ---------------------------------------------------------------------------------
     @property
     def document_count(self) -> int:
-        with _mapped():
+        with mapped():
             return int(self._index.searcher().num_docs)
 
     @property
@@ -254,7 +266,7 @@ class Lexical:
 
     def _highest_seq(self) -> int:
         """Return the highest seq that has a document, 0 for none."""
-        with _mapped():
+        with mapped():
             searcher = self._index.searcher()
             hits = searcher.search(
                 Query.all_query(), limit=1, count=False, order_by_field="seq"
@@ -374,17 +386,3 @@ def _schema() -> tantivy.Schema:
     for name in _NUMBERS:
         builder.add_integer_field(name, fast=True)
     return builder.build()
-
-
-@contextmanager
-def _mapped() -> Iterator[None]:
-    """Turn whatever tantivy raises into `LexicalUnavailable`."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError) as error:
-        raise LexicalUnavailable(str(error)) from error
-    except BaseException as error:
-        # A damaged segment makes its Rust code panic, and pyo3 derives that from BaseException.
-        if type(error).__name__ == "PanicException":
-            raise LexicalUnavailable(str(error)) from error
-        raise
