@@ -13,6 +13,7 @@ from typing import Any
 from starlette.types import Message, Receive
 
 from gateway.refusals import BodyTooLarge, BodyTooSlow, BodyUnreadable, EncodingUnsupported
+from gateway.waiting.bounded import in_time
 
 _OFF_LOOP_BYTES = 131_072
 """More than this is decoded in a thread: it may be 64 MiB when it comes out."""
@@ -35,8 +36,7 @@ async def next_piece(receive: Receive) -> Message:
 
     """
     try:
-        async with asyncio.timeout(SILENCE_S):
-            return await receive()
+        return await in_time(receive(), SILENCE_S)
     except TimeoutError as error:
         raise BodyTooSlow(SILENCE_S) from error
 

@@ -7,7 +7,6 @@ there is none.
 """
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ from gateway.refusals import HostForbidden, Overloaded, UnknownPath, UpgradeUnsu
 from gateway.telemetry import Telemetry
 from gateway.wire.protocol import Wire
 from gateway.wire.wires import wire_of
+from library.runtime.tokens import random_token
 
 OPEN_PATHS = frozenset({"/health", "/livez", "/readyz"})
 """Answered without a key and without counting: a load balancer asks them all the time."""
@@ -190,7 +190,7 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        passage = _Passage(send, secrets.token_hex(8))
+        passage = _Passage(send, random_token(8))
         refusal: Answer | None = None
         try:
             await self._let_in(scope, receive, passage)

@@ -27,6 +27,8 @@ from gateway.exchange import COMMITS, Command, Event, Exchange, State
 from gateway.reporting import library_headers
 from gateway.turn import Ended, Governing, Turn
 from gateway.upstream.protocol import UpstreamFailed, UpstreamReply
+from gateway.waiting.bounded import in_time
+from gateway.waiting.watch import Watch
 from gateway.wire.answer import Answer, Ending, StreamedAnswer, WholeAnswer, answer_of
 from gateway.wire.protocol import ReadReply
 from governor.errors import BudgetTooSmall, GovernorError, MalformedTranscript
@@ -44,6 +46,8 @@ UNCOUNTED_BYTES = 16_384
 """An answer is counted in steps of this, so that most, which are smaller, cost nothing to count."""
 KEEP_ALIVE = b": keep-alive\n\n"
 Headers = list[tuple[bytes, bytes]]
+_FORWARDED = (Command.FORWARD,)
+"""What the table says of a chunk that is not held. It comes for each, so it goes the short way."""
 
 
 class Relay:
@@ -71,27 +75,22 @@ class Relay:
         run.task = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        async with asyncio.TaskGroup() as group:
-            watch = group.create_task(_watch(receive, run))
-            try:
-                await asyncio.shield(task)
-            except asyncio.CancelledError:
-                run.interrupt(Event.CUT)
+        watch = Watch(task)
+        try:
+            await watch.over(receive)
+            if not task.done():
+                run.interrupt(Event.CLIENT_GONE)
                 await asyncio.wait((task,))
-                raise
-            finally:
-                watch.cancel()
+        except asyncio.CancelledError:
+            run.interrupt(Event.CUT)
+            await asyncio.wait((task,))
+            raise
+        task.result()
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until no exchange is running."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
-
-
-async def _watch(receive: Receive, run: "_Run") -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    run.interrupt(Event.CLIENT_GONE)
 
 
 class _Run:
@@ -222,7 +221,8 @@ class _Run:
                             coming.keep_no_more()
                         uncounted_bytes = 0
                     coming.take(chunk)
-                    await self._do(step(Event.CHUNK))
+                    if step(Event.CHUNK) == _FORWARDED:
+                        await self._send_body(coming.ready)
                     if coming.is_terminal:
                         break
                     if coming.is_overgrown and self._exchange.state is State.READING:
@@ -372,8 +372,7 @@ class _Run:
     async def _put(self, message: SentMessage) -> None:
         """Send, unless the client has stopped reading: that is as if it had gone."""
         try:
-            async with asyncio.timeout(SEND_TIMEOUT_S):
-                await self._send(message)
+            await in_time(self._send(message), SEND_TIMEOUT_S)
         except TimeoutError:
             if self._is_talking:
                 self._interruption = Event.CLIENT_GONE

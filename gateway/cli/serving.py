@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -30,15 +31,60 @@ HEAD_BYTES_MAX = 262_144
 CONNECTIONS_MAX = 4_096
 """Each holds a file and some kilobytes; this is thirty times what may ask at once by default."""
 
+JOINED_BYTES_MAX = 65_536
+"""What is longer goes out behind its head: to join the two would copy it."""
+
+_HEAD_BEGINS = b"HTTP/1.1 "
+
+
+class HeadJoined:
+    """A transport that sends an answer's head together with what comes right behind it.
+
+    uvicorn writes the head by itself. Each write is a call into the system, wakes the client, and
+    costs a tenth of a millisecond on an idle machine. Where nothing comes behind it the head goes
+    out as soon as the event loop has done what is due now.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        for name in ("abort", "get_extra_info", "is_closing", "pause_reading", "resume_reading"):
+            setattr(self, name, getattr(transport, name))
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            if len(data) <= JOINED_BYTES_MAX:
+                data = head + data
+            else:
+                self._transport.write(head)
+        elif data.startswith(_HEAD_BEGINS):
+            self._head = data
+            self._loop.call_soon(self._flush)
+            return
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        head, self._head = self._head, b""
+        if head and not self._transport.is_closing():
+            self._transport.write(head)
+
 
 class Connection(HttpToolsProtocol):
     """One connection, which holds its place for a request and for nothing less."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _is_head_open = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        joined: Any = HeadJoined(transport, self.loop)
+        super().connection_made(joined)
         if len(self.connections) > CONNECTIONS_MAX:
             transport.abort()
         else:
@@ -53,6 +99,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._is_head_open and self._head_timer is None:
+            self._await_head()  # Most heads come whole, and need no timer.
         if self._head_timer is not None:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
@@ -60,8 +108,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._head_timer is None:
-            self._await_head()
+        self._is_head_open = True
 
     def on_headers_complete(self) -> None:
         self._has_head()
@@ -72,6 +119,7 @@ class Connection(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
 
     def _has_head(self) -> None:
+        self._is_head_open = False
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

@@ -2,7 +2,6 @@
 relay carries it out."""
 
 import asyncio
-import secrets
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers
@@ -25,6 +24,7 @@ from gateway.wire.crossing.bodies import AnyStored
 from gateway.wire.headers import request_headers
 from gateway.wire.protocol import ClientRequest, Wire
 from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
+from library.runtime.tokens import random_token
 
 BUDGET = "x-library-budget-tokens"
 DESK = "x-library-desk-tokens"
@@ -109,7 +109,7 @@ class Governed:
         if not is_recorded and asked.follows is not None:
             raise BadParameter(RECORD, "on where a request goes on from what is recorded")
         return TurnRequest(
-            turn_id=secrets.token_hex(TURN_ID_BYTES),
+            turn_id=random_token(TURN_ID_BYTES),
             collection=principal.collection,
             session_id=session_id,
             identified_by=identified_by if asked.reply is None else BY_REPLY,

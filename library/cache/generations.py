@@ -17,12 +17,12 @@ request reads there anyway, the result of recording it.
 """
 
 import json
-import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from library.records import Path, RecordedTurn
+from library.runtime.tokens import random_token
 
 TOKEN_BYTES = 12
 MOST_COLLECTIONS = 1_024
@@ -31,7 +31,7 @@ MOST_TIPS = 4_096
 
 
 def _random_token() -> str:
-    return secrets.token_hex(TOKEN_BYTES)
+    return random_token(TOKEN_BYTES)
 
 
 class Generations:

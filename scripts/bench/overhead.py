@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -379,23 +380,39 @@ def machine() -> dict[str, str]:
     }
 
 
-def run_all(bench: Bench) -> None:
-    relay, litellm = servers.start_relay(bench.stub.port), None
+PARTS = ("start", "fitting", "streaming", "protocols", "paging", "resending", "soak")
+
+
+def run_all(bench: Bench, parts: Collection[str]) -> None:
+    relay = servers.start_relay(bench.stub.port)
+    if "start" in parts:
+        bench.starting()
+    if {"fitting", "streaming", "protocols"} & {*parts}:
+        _run_beside_litellm(bench, relay, parts)
+    if "paging" in parts:
+        bench.paging(relay)
+    if "resending" in parts:
+        bench.resending(relay)
+    if "soak" in parts:
+        bench.soaking()
+
+
+def _run_beside_litellm(bench: Bench, relay: Server, parts: Collection[str]) -> None:
+    litellm = None
     if bench.has_litellm:
         litellm = servers.start_litellm(bench.stub.port, bench.folder)
-    bench.starting()
     gateway = bench.start("main")
     for server in filter(None, (relay, gateway, litellm)):
         send(server, requests_for(server, bench.conversations.next(40)), concurrency=8)
-    bench.fitting(relay, gateway, litellm)
-    bench.streaming(relay, gateway, litellm)
-    bench.protocols(gateway)
+    if "fitting" in parts:
+        bench.fitting(relay, gateway, litellm)
+    if "streaming" in parts:
+        bench.streaming(relay, gateway, litellm)
+    if "protocols" in parts:
+        bench.protocols(gateway)
     gateway.stop()
     if litellm:
         litellm.stop()  # Its threads would take time from what follows.
-    bench.paging(relay)
-    bench.resending(relay)
-    bench.soaking()
 
 
 def main() -> int:
@@ -403,6 +420,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a fifth of the requests")
     parser.add_argument(
         "--without-litellm", action="store_true", help="do not install or measure LiteLLM proxy"
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, default=PARTS, help="the parts to run; all by default"
     )
     parser.add_argument(
         "--json", type=Path, default=ROOT / "build" / "bench" / "overhead.json", metavar="FILE"
@@ -416,7 +436,7 @@ def main() -> int:
         bench.say("\n".join(f"{name}: {value}" for name, value in where.items()))
         if options.without_litellm:
             bench.say("LiteLLM proxy is left out (--without-litellm)")
-        run_all(bench)
+        run_all(bench, options.only)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     targets = [
         {"name": name, "value": round(value, 3), "limit": limit, "met": met}

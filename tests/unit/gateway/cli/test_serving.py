@@ -5,6 +5,7 @@ import contextlib
 import socket
 import time
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 from starlette.applications import Starlette
@@ -73,3 +74,73 @@ async def test_a_connection_beyond_the_limit_is_closed(monkeypatch: pytest.Monke
         with contextlib.suppress(ConnectionError):
             assert await told(address, b"") == b""
         writer.close()
+
+
+class Wire:
+    """What of a transport an answer's way out needs."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_extra_info(self, _name: str) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+def joined(wire: Wire) -> serving.HeadJoined:
+    return serving.HeadJoined(cast(asyncio.Transport, wire), asyncio.get_running_loop())
+
+
+async def test_a_head_goes_out_with_its_body_in_one_piece() -> None:
+    wire = Wire()
+    out = joined(wire)
+    out.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    assert wire.sent == []
+    out.write(b"body")
+    out.write(b"more")
+    assert wire.sent == [b"HTTP/1.1 200 OK\r\n\r\nbody", b"more"]
+    await asyncio.sleep(0)
+    assert len(wire.sent) == 2
+
+
+async def test_a_head_with_nothing_behind_it_does_not_wait() -> None:
+    """A stream's head tells its client that the model has begun."""
+    wire = Wire()
+    joined(wire).write(b"HTTP/1.1 200 OK\r\n\r\n")
+    await asyncio.sleep(0)
+    assert wire.sent == [b"HTTP/1.1 200 OK\r\n\r\n"]
+
+
+async def test_a_head_goes_out_before_its_connection_is_closed_and_not_after() -> None:
+    wire, gone = Wire(), Wire()
+    out, late = joined(wire), joined(gone)
+    out.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+    out.close()
+    assert wire.sent == [b"HTTP/1.1 204 No Content\r\n\r\n"]
+    assert wire.is_closed
+    late.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    gone.close()
+    await asyncio.sleep(0)
+    assert gone.sent == []
+
+
+async def test_a_large_body_is_not_copied_to_join_its_head() -> None:
+    wire = Wire()
+    out, body = joined(wire), bytes(serving.JOINED_BYTES_MAX + 1)
+    out.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    out.write(body)
+    assert wire.sent[1] is body
