@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from governor.turn import Policy
+from governor.turn import PLACEMENTS, REPLACEMENTS, Policy
+from library.records import OwnSettings
 
 
 def desk_share(budget_tokens: int) -> int:
@@ -15,9 +16,18 @@ def protected_share(budget_tokens: int) -> int:
     return budget_tokens // 8
 
 
-def settled(policy: Policy, *, thread_tokens: int | None) -> Policy:
-    """Return the policy with the nearest word on the budget: request, thread, key, model."""
-    named = policy.asked_budget_tokens or thread_tokens or policy.key_budget_tokens
+def settled(policy: Policy, own: OwnSettings) -> Policy:
+    """Return the policy with the nearest word on the budget - request, thread, key, model - and
+    with the thread's own words on its desk; one that another version left is passed over."""
+    placement = next((word for word in PLACEMENTS if word == own.desk_placement), None)
+    replacement = next((word for word in REPLACEMENTS if word == own.desk_replacement), None)
+    if placement or replacement:
+        policy = replace(
+            policy,
+            placement=placement or policy.placement,
+            replacement=replacement or policy.replacement,
+        )
+    named = policy.asked_budget_tokens or own.budget_tokens or policy.key_budget_tokens
     if not named and policy.asked_desk_tokens is None:
         return policy
     budget = named or policy.budget_tokens

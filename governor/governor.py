@@ -41,7 +41,7 @@ from governor.transcript import Transcript, is_blank_system, read
 from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
 from library.errors import LibraryError, UnknownRecord
 from library.library import Library
-from library.records import Event, RecordedTurn, TurnState
+from library.records import Event, OwnSettings, RecordedTurn, TurnState
 
 OFF_LOOP_CHARS = 256_000
 """Counting more than this for the first time takes several milliseconds: done in a thread."""
@@ -208,6 +208,7 @@ class Governor:
         messages = with_history(request, history)
         layout = await self._layout(request, read(messages, request.dialect))
         report.client_tokens = layout.total_tokens()
+        report.placement, report.replacement = request.policy.placement, request.policy.replacement
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
             report.degraded.append(request.counter.degraded)
@@ -341,9 +342,9 @@ class Governor:
 
 
 def _settled(request: TurnRequest, recorded: RecordedTurn | None) -> TurnRequest:
-    """Return the request with the budget that its thread has, if it has one."""
-    own_tokens = recorded.budget_tokens if recorded is not None else None
-    policy = settled(request.policy, thread_tokens=own_tokens)
+    """Return the request with what its thread has of its own: budget, and what becomes of its
+    desk."""
+    policy = settled(request.policy, recorded.own if recorded is not None else OwnSettings())
     return request if policy is request.policy else replace(request, policy=policy)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from governor.message import Message
 from library.records import Follows, RecordedTurn, TurnState
@@ -15,6 +15,8 @@ Replacement = Literal["every-turn", "focus", "interval", "on-request"]
 """When a new message of the user brings other records: when any is missing; when those that lie
 there serve it too little; when they have lain for so long; or only when somebody asks. Where the
 window jumps all is laid afresh anyway."""
+PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
+REPLACEMENTS: tuple[Replacement, ...] = get_args(Replacement)
 
 
 class Counter(Protocol):
@@ -211,6 +213,9 @@ class SwapReport:
     """Events whose tool result was shortened."""
     repaired: list[str] = field(default_factory=list)
     """What was repaired in a broken transcript, a sentence each."""
+    placement: str = ""
+    """Where records stand in this thread's prompts, and, in the next, when others come."""
+    replacement: str = ""
     desk_because: str = ""
     """Why the desk was kept, added to or laid afresh."""
     prefix_share: float | None = None

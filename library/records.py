@@ -94,6 +94,16 @@ MatchedBy = Literal["session", "content", "overlap", "newest-only", "new"]
 
 
 @dataclass(frozen=True, slots=True)
+class OwnSettings:
+    """What is set for one thread alone; None: as for its model."""
+
+    budget_tokens: int | None = None
+    desk_placement: str | None = None
+    """A word of the governor's, as is the next; opaque here."""
+    desk_replacement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedTurn:
     """Where a request's messages stand in the store, after they were committed."""
 
@@ -114,8 +124,7 @@ class RecordedTurn:
     """A branch was opened: an edit, a regeneration, or a conversation that began alike."""
     prompt_state: bytes | None
     """What the governor left at the last turn of this thread; opaque here."""
-    budget_tokens: int | None
-    """Set for this thread alone."""
+    own: OwnSettings
     pins: tuple[int, ...]
     """Event seqs pinned for this thread or its collection, in the order they were pinned."""
 

@@ -64,6 +64,7 @@ def _statements(report: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator
     yield "out", ", ".join(report.get("swapped_out") or ())
     yield "kept", ", ".join(report.get("retained") or ())
     yield "desk", str(report.get("desk_because") or "")
+    yield "", _policy(report)
     yield "pinned", ", ".join(report.get("pinned") or ())
     left_out = report.get("pins_left_out")
     yield "left out", f"{', '.join(left_out)} (pinned, but there is no room)" if left_out else ""
@@ -159,6 +160,13 @@ def _entry(entry: Mapping[str, Any]) -> str:
         f"score {_number(score)}" if score is not None else "",
         f"({why})" if why else "",
     )
+
+
+def _policy(report: Mapping[str, Any]) -> str:
+    """Return how the desk was placed and replaced, where it was."""
+    if not report.get("desk_because"):
+        return ""
+    return ", ".join(str(report[key]) for key in ("placement", "replacement") if report.get(key))
 
 
 def _prefix(report: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ command line works. Nothing here is cached and nothing here decides: every answe
 """
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,11 +34,13 @@ from gateway.routes.governed import TOKENS_MAX
 from gateway.settings import OFFLINE
 from governor.desk.refreshing import refresh_desk
 from governor.state import loaded
+from governor.turn import PLACEMENTS, REPLACEMENTS
 from library.asking import Question, ask, first_event
 from library.errors import UnknownRecord
 from library.grep.grep import Pattern, grep
 from library.kinds.citing import told_by
 from library.library import Library
+from library.records import OwnSettings
 
 EMBEDDER_WAIT_S = 10.0
 """For somebody who searches by hand right after the start; a model is loaded in a second or two."""
@@ -60,6 +64,8 @@ class LibraryRoutes:
             route("/threads/{thread}/desk/refresh", self.refresh_desk, "POST"),
             route("/threads/{thread}/budget", self.budget),
             route("/threads/{thread}/budget", self.set_budget, "PUT"),
+            route("/threads/{thread}/policy", self.policy),
+            route("/threads/{thread}/policy", self.set_policy, "PUT"),
             route("/collections/{collection}", self.forget_collection, "DELETE"),
             route("/events/{event}", self.event),
             route("/search", self.search, takes=f"q thread collection limit {FILTER_PARAMETERS}"),
@@ -158,17 +164,45 @@ class LibraryRoutes:
 
     async def budget(self, request: Request) -> Response:
         """Return the budget that was set for a thread; null: the setting holds."""
-        library, collection_id = await self._asked(request)
-        return await _budget(library, request.path_params["thread"], collection_id)
+        thread, own = await self._own_settings(request)
+        return json_response({"thread_id": thread, "budget_tokens": own.budget_tokens})
 
     async def set_budget(self, request: Request) -> Response:
-        library, collection_id = await self._asked(request)
-        thread = request.path_params["thread"]
         tokens = (await body_fields(request)).get("budget_tokens")
         if tokens is not None and (type(tokens) is not int or not 1 <= tokens <= TOKENS_MAX):
             raise BadParameter("budget_tokens", f"a number from 1 to {TOKENS_MAX}, or null")
-        await library.store.set_thread_budget(thread, tokens, collection_id=collection_id)
-        return await _budget(library, thread, collection_id)
+        thread, own = await self._change_own(
+            request, lambda own: replace(own, budget_tokens=tokens)
+        )
+        return json_response({"thread_id": thread, "budget_tokens": own.budget_tokens})
+
+    async def policy(self, request: Request) -> Response:
+        """Return what was set for a thread's desk; null: as for its model."""
+        return json_response(_policy_fields(*await self._own_settings(request)))
+
+    async def set_policy(self, request: Request) -> Response:
+        """Set what is named; what is not named stays."""
+        given = await body_fields(request)
+        named = {}
+        for name, words in (("placement", PLACEMENTS), ("replacement", REPLACEMENTS)):
+            if name in given:
+                if given[name] not in (None, *words):
+                    raise BadParameter(name, f"{', '.join(words)} or null")
+                named[f"desk_{name}"] = given[name]
+        changed = await self._change_own(request, lambda own: replace(own, **named))
+        return json_response(_policy_fields(*changed))
+
+    async def _own_settings(self, request: Request) -> tuple[str, OwnSettings]:
+        library, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        return await library.store.own_settings(thread, collection_id=collection_id)
+
+    async def _change_own(
+        self, request: Request, change: Callable[[OwnSettings], OwnSettings]
+    ) -> tuple[str, OwnSettings]:
+        library, collection_id = await self._asked(request)
+        thread = request.path_params["thread"]
+        return await library.store.change_own_settings(thread, change, collection_id=collection_id)
 
     async def search(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
@@ -316,6 +350,9 @@ class LibraryRoutes:
         return json_response({"retried_count": await library.retry_quarantined(seqs)})
 
 
-async def _budget(library: Library, thread: str, collection_id: int | None) -> Response:
-    found = await library.store.thread_budget(thread, collection_id=collection_id)
-    return json_response(dict(zip(("thread_id", "budget_tokens"), found, strict=True)))
+def _policy_fields(thread: str, own: OwnSettings) -> dict[str, str | None]:
+    return {
+        "thread_id": thread,
+        "placement": own.desk_placement,
+        "replacement": own.desk_replacement,
+    }

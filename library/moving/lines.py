@@ -3,7 +3,8 @@
 One JSON object a line, told apart by `kind`:
 
     library  version                                            the first line of a file
-    thread   thread, id, collection, session_id, created_at, updated_at, budget_tokens, head
+    thread   thread, id, collection, session_id, created_at, updated_at, budget_tokens, head,
+            desk_placement, desk_replacement
     event    thread, id, after, digest, role, at, recorded_at, body, and where they are set
              seq, text, is_partial, is_masked
     pin      thread, event, everywhere
@@ -18,7 +19,7 @@ Times are ISO 8601 in UTC. `text` stands there where it cannot be read off the b
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ from library.chain import ROOT
 from library.kinds.filter import IMPORTANCES, KINDS, Kind
 from library.kinds.record import Facts
 from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
-from library.records import DIGEST_BYTES
+from library.records import DIGEST_BYTES, OwnSettings
 
 T = TypeVar("T")
 VERSION = 1
@@ -84,7 +85,7 @@ def thread_line(name: str, thread: MovedThread) -> Line:
         session_id=thread.session_id,
         created_at=thread.created_at,
         updated_at=thread.updated_at,
-        budget_tokens=thread.budget_tokens,
+        **asdict(thread.own),
         head=thread.head.hex() if thread.head else None,
         record=_record_fields(thread.record) if thread.record else None,
     )
@@ -264,7 +265,11 @@ def _thread(fields: Fields, text_of: TextOf) -> MovedThread:
         session_id=fields.text_or_none("session_id"),
         created_at=fields.time("created_at"),
         updated_at=fields.time("updated_at"),
-        budget_tokens=fields.number("budget_tokens"),
+        own=OwnSettings(
+            fields.number("budget_tokens"),
+            fields.text_or_none("desk_placement"),
+            fields.text_or_none("desk_replacement"),
+        ),
         head=fields.digest("head"),
         record=_record(Fields(record)) if record is not None else None,
     )

@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from library.kinds.record import Facts
+from library.records import OwnSettings
+
+NOTHING_OWN = OwnSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class MovedThread:
     created_at: datetime | None = None
     """None: when its first event was said. Set for a new thread only, as is the budget."""
     updated_at: datetime | None = None
-    budget_tokens: int | None = None
+    own: OwnSettings = NOTHING_OWN
     head: bytes | None = None
     """Chain of the event at which its live branch ends; None: the last event. A thread that had
     turns of its own keeps its place."""

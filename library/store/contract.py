@@ -22,6 +22,7 @@ from library.records import (
     IndexedEvent,
     NamedReply,
     OwedRows,
+    OwnSettings,
     Path,
     RecordedTurn,
     Reply,
@@ -153,10 +154,10 @@ class Store(Protocol):
 
         """
 
-    async def thread_budget(
+    async def own_settings(
         self, thread_id: str, *, collection_id: int | None
-    ) -> tuple[str, int | None]:
-        """Return a thread's id and the budget that was set for it alone, if any.
+    ) -> tuple[str, OwnSettings]:
+        """Return a thread's id and what was set for it alone.
 
         Raises:
             UnknownRecord: no such thread there.
@@ -167,10 +168,14 @@ class Store(Protocol):
         """Return what `record_turn` would, and store nothing: ids of events and threads that are
         new in it are free again when this returns. Raises as `record_turn`."""
 
-    async def set_thread_budget(
-        self, thread_id: str, budget_tokens: int | None, *, collection_id: int | None
-    ) -> None:
-        """Set what `record_turn` returns for a thread from now on; None: nothing of its own.
+    async def change_own_settings(
+        self,
+        thread_id: str,
+        change: Callable[[OwnSettings], OwnSettings],
+        *,
+        collection_id: int | None,
+    ) -> tuple[str, OwnSettings]:
+        """Change what `record_turn` returns for a thread from now on; return its id and that.
 
         Raises:
             UnknownRecord: no such thread there.

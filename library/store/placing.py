@@ -13,7 +13,7 @@ import orjson
 
 from library.chain import chains
 from library.errors import UnknownRecord
-from library.records import HEAD, IncomingTurn, MatchedBy, Path
+from library.records import HEAD, IncomingTurn, MatchedBy, OwnSettings, Path
 from library.store.ancestry import has_user_behind, path_to
 from library.store.encoding import event_id
 from library.store.matching import Match, Matcher, Node, says_nothing
@@ -31,7 +31,7 @@ class Thread:
     head_branch: int | None
     head_position: int | None
     prompt_state: bytes | None
-    budget_tokens: int | None
+    own: OwnSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,4 +240,7 @@ class Placing:
 
     def _thread(self, sql: str, key: tuple[Any, ...]) -> Thread | None:
         row = self._connection.execute(sql, key).fetchone()
-        return None if row is None else Thread(*row)
+        if row is None:
+            return None
+        no, identifier, style, branch_id, position, state, *own = row
+        return Thread(no, identifier, style, branch_id, position, state, OwnSettings(*own))

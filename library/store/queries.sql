@@ -35,15 +35,18 @@ SELECT id FROM collection WHERE name = ?
 INSERT INTO collection (name) VALUES (?)
 
 -- name: session_thread
-SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
+SELECT no, id, style, head_branch, head_position, prompt_state,
+       budget_tokens, desk_placement, desk_replacement FROM thread
 WHERE collection_id = ? AND session_id = ?
 
 -- name: thread_by_id
-SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
+SELECT no, id, style, head_branch, head_position, prompt_state,
+       budget_tokens, desk_placement, desk_replacement FROM thread
 WHERE id = ? AND collection_id = ? AND kind = 'chat'
 
 -- name: thread_by_no
-SELECT no, id, style, head_branch, head_position, prompt_state, budget_tokens FROM thread
+SELECT no, id, style, head_branch, head_position, prompt_state,
+       budget_tokens, desk_placement, desk_replacement FROM thread
 WHERE no = ?
 
 -- name: insert_thread
@@ -213,7 +216,8 @@ LEFT JOIN event AS f ON p.seq IS NULL AND f.branch_id = b.parent_id AND f.positi
 WHERE e.seq IN (SELECT value FROM json_each(?))
 
 -- name: moved_threads
-SELECT t.no, c.name, t.id, t.session_id, t.created_at, t.updated_at, t.budget_tokens, e.chain, t.kind
+SELECT t.no, c.name, t.id, t.session_id, t.created_at, t.updated_at, e.chain, t.kind,
+       t.budget_tokens, t.desk_placement, t.desk_replacement
 FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
 LEFT JOIN event AS e ON e.branch_id = t.head_branch AND e.position = t.head_position
 WHERE t.no IN (SELECT value FROM json_each(?))
@@ -353,11 +357,11 @@ SELECT prompt_state FROM thread WHERE no = ?
 -- name: set_prompt_state
 UPDATE thread SET prompt_state = ? WHERE no = ?
 
--- name: thread_budget
-SELECT id, budget_tokens FROM thread WHERE no = ?
+-- name: own_settings
+SELECT id, budget_tokens, desk_placement, desk_replacement FROM thread WHERE no = ?
 
--- name: set_thread_budget
-UPDATE thread SET budget_tokens = ? WHERE no = ?
+-- name: set_own_settings
+UPDATE thread SET budget_tokens = ?, desk_placement = ?, desk_replacement = ? WHERE no = ?
 
 -- name: turn
 SELECT t.id, h.id, c.name, t.model, t.upstream, t.state, t.started_at, t.ended_at,

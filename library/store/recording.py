@@ -12,7 +12,7 @@ import orjson
 from library.chain import chains
 from library.errors import EventConflict
 from library.masking import mask
-from library.records import IncomingTurn, Path, RecordedTurn
+from library.records import IncomingTurn, OwnSettings, Path, RecordedTurn
 from library.store.ancestry import is_on, path_to, seqs_on
 from library.store.encoding import generated_seq, to_micros
 from library.store.matching import Matcher, Node
@@ -100,7 +100,7 @@ class _Recording:
             matched_by=place.matched_by,
             has_forked=has_moved and path[-1].branch_id != branch_before,
             prompt_state=thread.prompt_state,
-            budget_tokens=thread.budget_tokens,
+            own=thread.own,
             pins=self._pins(thread.no),
         )
 
@@ -110,7 +110,7 @@ class _Recording:
         row = (identifier, self._collection_id, self._turn.session_id, self._now, self._now)
         number = self._connection.execute(SQL["insert_thread"], row).lastrowid
         assert number is not None
-        return Thread(number, identifier, None, None, None, None, None)
+        return Thread(number, identifier, None, None, None, None, OwnSettings())
 
     def _check_ids(self) -> dict[str, Node]:
         """Return the events that already bear one of the caller's ids.

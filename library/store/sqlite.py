@@ -25,6 +25,7 @@ from library.records import (
     Gone,
     IncomingTurn,
     IndexedEvent,
+    OwnSettings,
     Path,
     RecordedTurn,
     Reply,
@@ -253,24 +254,21 @@ class SqliteStore:
             lambda connection: threads.set_prompt_state(connection, thread_id, collection_id, state)
         )
 
-    async def thread_budget(
+    async def own_settings(
         self, thread_id: str, *, collection_id: int | None
-    ) -> tuple[str, int | None]:
-        """Return a thread's id and the budget that was set for it alone."""
-        return await self._read(
-            lambda connection: threads.budget(connection, thread_id, collection_id)
-        )
+    ) -> tuple[str, OwnSettings]:
+        """Return a thread's id and what was set for it alone."""
+        return await self._read(lambda c: threads.own_settings(c, thread_id, collection_id))
 
-    async def set_thread_budget(
-        self, thread_id: str, budget_tokens: int | None, *, collection_id: int | None
-    ) -> None:
-        """Set a thread's own budget, or with None let go of it."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            number = threads.thread_number(connection, thread_id, collection_id)
-            connection.execute(SQL["set_thread_budget"], (budget_tokens, number))
-
-        await self._write(work)
+    async def change_own_settings(
+        self,
+        thread_id: str,
+        change: Callable[[OwnSettings], OwnSettings],
+        *,
+        collection_id: int | None,
+    ) -> tuple[str, OwnSettings]:
+        """Change what is set for a thread alone; return its id and what is now."""
+        return await self._write(lambda c: threads.change_own(c, thread_id, collection_id, change))
 
     async def live_path(self, thread_no: int) -> Path:
         """Return the path to where the thread's newest turn stands."""

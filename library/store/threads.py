@@ -1,13 +1,14 @@
 """Reading threads and turns, pinning, and forgetting."""
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import astuple
 from typing import Any
 
 import orjson
 
 from library.errors import StoreUnavailable, TooManyPins, UnknownRecord
-from library.records import Event, Gone, Path
+from library.records import Event, Gone, OwnSettings, Path
 from library.store.ancestry import path_to, seqs_on
 from library.store.contract import PURGE_KEY
 from library.store.encoding import from_micros, generated_seq, read_events
@@ -56,13 +57,27 @@ def set_prompt_state(
     connection.execute(SQL["set_prompt_state"], (state, number))
 
 
-def budget(
+def own_settings(
     connection: sqlite3.Connection, name: str, collection_id: int | None
-) -> tuple[str, int | None]:
-    """Return a thread's id and the budget that was set for it alone."""
+) -> tuple[str, OwnSettings]:
+    """Return a thread's id and what was set for it alone."""
     number = thread_number(connection, name, collection_id)
-    identifier, tokens = connection.execute(SQL["thread_budget"], (number,)).fetchone()
-    return identifier, tokens
+    identifier, *own = connection.execute(SQL["own_settings"], (number,)).fetchone()
+    return identifier, OwnSettings(*own)
+
+
+def change_own(
+    connection: sqlite3.Connection,
+    name: str,
+    collection_id: int | None,
+    change: Callable[[OwnSettings], OwnSettings],
+) -> tuple[str, OwnSettings]:
+    """Change it; return the thread's id and what is now."""
+    identifier, before = own_settings(connection, name, collection_id)
+    own = change(before)
+    number = thread_number(connection, name, collection_id)
+    connection.execute(SQL["set_own_settings"], (*astuple(own), number))
+    return identifier, own
 
 
 def event_by_id(

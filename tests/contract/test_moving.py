@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from library.errors import TooManyPins, UnknownRecord
 from library.kinds.filter import IMPORTANCES, Filter
 from library.kinds.record import Change, Edition, Facts, part_of
 from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.records import OwnSettings
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
 from library.verify import verify
@@ -144,14 +146,15 @@ async def test_a_number_beyond_reason_is_not_taken(store: SqliteStore) -> None:
     assert grafted.added == ((1, 0),)
 
 
-async def test_a_thread_keeps_its_id_its_budget_and_its_age(store: SqliteStore) -> None:
+async def test_a_thread_keeps_its_id_its_settings_and_its_age(store: SqliteStore) -> None:
     thread = MovedThread(
         "default", id="0123456789abcdef", created_at=LONG_AGO,
-        updated_at=LONG_AGO + timedelta(days=2), budget_tokens=4_000,
+        updated_at=LONG_AGO + timedelta(days=2), own=OwnSettings(4_000, "user", "focus"),
     )  # fmt: skip
     grafted = await graft(store, talk("a"), thread)
     assert grafted.thread_id == "0123456789abcdef"
-    assert await store.thread_budget(grafted.thread_id, collection_id=None) == (thread.id, 4_000)
+    found = await store.own_settings(grafted.thread_id, collection_id=None)
+    assert found == (thread.id, thread.own)
     [row] = await store.threads(collection_id=None, limit=10)
     assert row["created_at"] == LONG_AGO.isoformat()
     assert row["updated_at"] == (LONG_AGO + timedelta(days=2)).isoformat()
@@ -234,7 +237,12 @@ async def _tell(store: SqliteStore, talks: Sequence[tuple[str | None, list[str]]
                 f"e{recorded.event_seqs[0]}", collection_id=None, everywhere=number == 0
             )
         if session:
-            await store.set_thread_budget(session, 1_000 + number, collection_id=None)
+            own = OwnSettings(1_000 + number, ("user", None)[number % 2], "interval")
+            await store.change_own_settings(session, partial(_put, own), collection_id=None)
+
+
+def _put(own: OwnSettings, _: OwnSettings) -> OwnSettings:
+    return own
 
 
 async def _shelve(store: SqliteStore, texts: Sequence[str]) -> None:
@@ -286,7 +294,7 @@ async def _state(store: SqliteStore) -> dict[str, Any]:
             row["created_at"], row["updated_at"], row["branch_count"], row["event_count"],
             [one.seq for one in await store.thread_events(
                 row["id"], collection_id=None, live_only=True, after=0, limit=1_000)],
-            await store.thread_budget(row["id"], collection_id=None),
+            await store.own_settings(row["id"], collection_id=None),
         )  # fmt: skip
     number = await store.collection_id("default")
     records, _ = await store.kinds.records(number, Filter(), owner_no=None, limit=1_000, offset=0)

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from library.errors import EventConflict, StoreUnavailable, TooManyPins, UnknownRecord
-from library.records import Event, Gone, IndexedEvent, Passage, TurnState
+from library.records import Event, Gone, IndexedEvent, OwnSettings, Passage, TurnState
 from library.store import outbox
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
@@ -604,26 +604,33 @@ class TestForgetting:
         assert (await one.record([U1])).matched_by == "new"
 
     @pytest.mark.parametrize("whole_collection", [False, True])
-    async def test_a_threads_budget_goes_with_it(
+    async def test_what_is_set_for_a_thread_alone_goes_with_it(
         self, store: SqliteStore, client: Client, whole_collection: bool
     ) -> None:
         """CASES C4 (open-webui#7991)."""
         mine = client.with_session("mine")
-        assert (await mine.record([U1])).budget_tokens is None
-        await store.set_thread_budget("mine", 700, collection_id=None)
+        assert (await mine.record([U1])).own == OwnSettings()
+        await store.change_own_settings(
+            "mine", lambda own: replace(own, budget_tokens=700), collection_id=None
+        )
+        await store.change_own_settings(
+            "mine", lambda own: replace(own, desk_placement="user"), collection_id=None
+        )
         recorded = await mine.record([U1, A1, U2])
-        assert recorded.budget_tokens == 700
+        assert recorded.own == OwnSettings(700, "user", None)
         with pytest.raises(UnknownRecord):
-            await store.set_thread_budget(
-                recorded.thread_id, 9, collection_id=recorded.collection_id + 1
+            await store.change_own_settings(
+                recorded.thread_id,
+                lambda _: OwnSettings(),
+                collection_id=recorded.collection_id + 1,
             )
-        found = await store.thread_budget(recorded.thread_id, collection_id=None)
-        assert found == (recorded.thread_id, 700)
+        found = await store.own_settings(recorded.thread_id, collection_id=None)
+        assert found == (recorded.thread_id, recorded.own)
         if whole_collection:
             await store.forget_collection("default")
         else:
             await store.forget_thread("mine", collection_id=None)
-        assert (await mine.record([U1])).budget_tokens is None
+        assert (await mine.record([U1])).own == OwnSettings()
 
     async def test_what_a_turn_leaves_for_the_next_can_be_replaced(
         self, store: SqliteStore, client: Client

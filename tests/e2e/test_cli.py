@@ -169,6 +169,23 @@ def test_a_desk_is_listed_and_laid_out_afresh_on_request(own: GatewayProcess) ->
     assert own.cli("desk", "none", "--refresh", check=False).returncode == 1
 
 
+def test_a_thread_gets_a_desk_policy_of_its_own(own: GatewayProcess) -> None:
+    """Issue 4: set through the API and the command line."""
+    thread = thread_of(own)
+    said = own.cli("desk", thread, "--placement", "user", "--replacement", "on-request").stdout
+    assert said.splitlines() == [
+        f"placement of {thread}: user",
+        f"replacement of {thread}: on-request",
+    ]
+    assert parsed(own, "desk", thread, "--placement", "default") == {
+        "thread_id": thread,
+        "placement": None,
+        "replacement": "on-request",
+    }
+    assert own.cli("desk", thread, "--placement", "ceiling", check=False).returncode == 2
+    assert own.cli("desk", "none", "--placement", "user", check=False).returncode == 1
+
+
 def test_forget_asks_first(own: GatewayProcess) -> None:
     thread = thread_of(own)
     asked = subprocess.run(

@@ -6,7 +6,7 @@ where it belongs, so nothing is guessed, and the same events again add nothing.
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from hashlib import blake2b
 
 from library.chain import ROOT
@@ -95,8 +95,7 @@ def _thread(
         shelved = (identifier, collection_id, thread.record.facts.kind, created, created)
         number = connection.execute(SQL["insert_record_thread"], shelved).lastrowid
     assert number is not None
-    if thread.budget_tokens is not None:
-        connection.execute(SQL["set_thread_budget"], (thread.budget_tokens, number))
+    connection.execute(SQL["set_own_settings"], (*astuple(thread.own), number))
     return number, identifier
 
 

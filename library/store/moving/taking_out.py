@@ -7,6 +7,7 @@ import orjson
 
 from library.chain import ROOT
 from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
+from library.records import OwnSettings
 from library.store.encoding import from_micros, read_events
 from library.store.shelved.rows import read_record
 from library.store.statements import SQL
@@ -87,8 +88,9 @@ def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, Mov
     rows = connection.execute(SQL["moved_threads"], (orjson.dumps(sorted(numbers)).decode(),))
     return {
         row[0]: replace(
-            _thread(*row[1:-1]),
-            record=None if row[-1] == "chat" else _record(connection, row[0]),
+            _thread(*row[1:7]),
+            own=OwnSettings(*row[8:]),
+            record=None if row[7] == "chat" else _record(connection, row[0]),
         )
         for row in rows.fetchall()
     }
@@ -111,7 +113,6 @@ def _thread(
     session_id: str | None,
     created: int,
     updated: int,
-    budget_tokens: int | None,
     head: bytes | None,
 ) -> MovedThread:
     return MovedThread(
@@ -120,6 +121,5 @@ def _thread(
         session_id=session_id,
         created_at=from_micros(created),
         updated_at=from_micros(updated),
-        budget_tokens=budget_tokens,
         head=head,
     )

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from governor.budget import Rooms, allowed_tokens, rooms, settled
 from governor.packing import Candidate, pack
 from governor.turn import Policy
+from library.records import OwnSettings
 
 
 @pytest.mark.parametrize(
@@ -33,10 +34,24 @@ def test_rooms_share_out_exactly_what_is_left(left: int) -> None:
 
 
 def test_a_desk_that_the_request_asks_for_may_take_all_the_room() -> None:
-    asked = settled(Policy(asked_desk_tokens=900), thread_tokens=None)
+    asked = settled(Policy(asked_desk_tokens=900), OwnSettings())
     assert rooms(asked, left_tokens=1_000) == Rooms(desk_tokens=900, window_tokens=100)
     assert rooms(asked, left_tokens=500) == Rooms(desk_tokens=500, window_tokens=0)
     assert rooms(Policy(desk_tokens=900), left_tokens=1_000) == Rooms(500, 500)
+
+
+def test_a_threads_own_words_on_its_desk_count_before_its_models() -> None:
+    """Issue 4: policies per upstream and per thread."""
+    policy = Policy(placement="user", replacement="interval")
+    assert settled(policy, OwnSettings()) is policy
+    own = settled(policy, OwnSettings(desk_placement="system"))
+    assert (own.placement, own.replacement) == ("system", "interval")
+    both = settled(policy, OwnSettings(700, "attached", "on-request"))
+    assert (both.placement, both.replacement, both.budget_tokens) == ("attached", "on-request", 700)
+
+
+def test_a_word_that_another_version_left_with_a_thread_is_passed_over() -> None:
+    assert settled(Policy(), OwnSettings(None, "ceiling", "weekly")) == Policy()
 
 
 def test_without_recall_the_window_has_the_desks_room() -> None:

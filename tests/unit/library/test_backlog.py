@@ -1,6 +1,6 @@
 from library import backlog
 from library.backlog import Backlog
-from library.records import RecordedTurn, Segment
+from library.records import OwnSettings, RecordedTurn, Segment
 
 
 def turn(seqs: list[int], *, new_count: int, thread_no: int = 1) -> RecordedTurn:
@@ -16,7 +16,7 @@ def turn(seqs: list[int], *, new_count: int, thread_no: int = 1) -> RecordedTurn
         matched_by="content",
         has_forked=False,
         prompt_state=None,
-        budget_tokens=None,
+        own=OwnSettings(),
         pins=(),
     )
 

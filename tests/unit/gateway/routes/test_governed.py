@@ -19,6 +19,7 @@ from gateway.served import ModelSettings, UpstreamSettings
 from gateway.settings import Settings
 from governor.budget import settled
 from governor.turn import Policy
+from library.records import OwnSettings
 from tests.e2e.answers import Answer, Gate
 from tests.e2e.stub_upstream import StubUpstream
 from tests.unit.gateway.peers import Upstream
@@ -45,7 +46,7 @@ def governing(
     *,
     thread_tokens: int | None = None,
 ) -> Policy:
-    return settled(policy(settings, target, principal, headers), thread_tokens=thread_tokens)
+    return settled(policy(settings, target, principal, headers), OwnSettings(thread_tokens))
 
 
 def test_the_nearest_word_on_the_budget_counts() -> None:

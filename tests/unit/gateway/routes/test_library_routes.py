@@ -99,6 +99,40 @@ async def test_a_thread_can_have_a_budget_of_its_own(client: aiohttp.ClientSessi
     assert (await ask(client, "PUT", "/threads/none/budget", json={}))[0] == 404
 
 
+async def test_a_thread_can_have_a_desk_policy_of_its_own(client: aiohttp.ClientSession) -> None:
+    """Issue 4: policies per upstream and per thread; the report shows which held."""
+    talk = ["hello", "x", "again"]
+
+    async def told() -> tuple[str, str]:
+        _, report = await ask(
+            client, "GET", f"/turns/{(await said(client, *talk))['x-library-turn']}"
+        )
+        return report["placement"], report["replacement"]
+
+    first = await said(client, "hello")
+    thread = first["x-library-session"]
+    path = f"/threads/{thread}/policy"
+    none = {"thread_id": thread, "placement": None, "replacement": None}
+    assert await ask(client, "GET", path) == (200, none)
+    assert await told() == ("attached", "focus")
+    answer = await ask(client, "PUT", path, json={"placement": "user"})
+    assert answer == (200, none | {"placement": "user"})
+    await ask(client, "PUT", path, json={"replacement": "on-request"})
+    assert await told() == ("user", "on-request")
+    await ask(client, "PUT", f"/threads/{thread}/budget", json={"budget_tokens": 900})
+    own = none | {"placement": "user", "replacement": "on-request"}
+    assert await ask(client, "GET", path) == (200, own)
+    _, other = await ask(
+        client, "GET", f"/turns/{(await said(client, 'another'))['x-library-turn']}"
+    )
+    assert (other["placement"], other["replacement"]) == ("attached", "focus")
+    await ask(client, "PUT", path, json={"placement": None})
+    assert await told() == ("attached", "on-request")
+    for wrong in ("ceiling", "", 3, ["user"]):
+        assert (await ask(client, "PUT", path, json={"placement": wrong}))[0] == 400
+    assert (await ask(client, "PUT", "/threads/none/policy", json={}))[0] == 404
+
+
 async def test_a_desk_is_laid_out_afresh_when_somebody_asks(client: aiohttp.ClientSession) -> None:
     """Issue 4, `on-request`."""
     thread = (await said(client, "hello"))["x-library-session"]

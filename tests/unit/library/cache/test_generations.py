@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from library.cache.generations import Generations
-from library.records import Path, RecordedTurn, Segment
+from library.records import OwnSettings, Path, RecordedTurn, Segment
 
 
 def generations() -> Generations:
@@ -28,7 +28,7 @@ def turn(*, path: Path = HERE, new_count: int = 0, forked: bool = False) -> Reco
         matched_by="session",
         has_forked=forked,
         prompt_state=None,
-        budget_tokens=None,
+        own=OwnSettings(),
         pins=(),
     )
 

@@ -25,6 +25,7 @@ from library.moving.lines import (
     thread_line,
 )
 from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
+from library.records import OwnSettings
 from library.store.encoding import readable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,7 +63,12 @@ THREADS = st.builds(
     session_id=st.none() | NAMES,
     created_at=st.none() | TIMES,
     updated_at=st.none() | TIMES,
-    budget_tokens=st.none() | st.integers(1, 10**7),
+    own=st.builds(
+        OwnSettings,
+        st.none() | st.integers(1, 10**7),
+        st.none() | st.text(),
+        st.none() | st.text(),
+    ),
     head=st.none() | DIGESTS,
     record=st.none() | RECORDS,
 )
