@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec import structs
@@ -10,6 +11,7 @@ from gateway.auth import AUTHORIZATION, Principal
 from gateway.served import Placement, Replacement, ServedModel, UpstreamSettings
 from gateway.settings import Settings
 from gateway.upstream.protocol import Upstream
+from gateway.wire.protocol import PromptCache
 
 _UNNAMED = UpstreamSettings(url="")
 """What holds for an upstream without a name of its own."""
@@ -26,6 +28,8 @@ class Target:
     strips_old_reasoning: bool
     placement: Placement
     replacement: Replacement
+    prompt_cache: PromptCache | Literal[""] = ""
+    """Empty: as the upstream is known to want it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Routing:
             strips_old_reasoning=own.strip_old_reasoning,
             placement=row.desk_placement or own.desk_placement or settings.desk_placement,
             replacement=row.desk_replacement or own.desk_replacement or settings.desk_replacement,
+            prompt_cache=own.prompt_cache,
         )
 
     def _named(self, principal: Principal) -> Upstream | None:

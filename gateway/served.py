@@ -42,6 +42,15 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         bool,
         Meta(description="Leave out reasoning of assistant messages before the last user message."),
     ] = False
+    prompt_cache: Annotated[
+        Literal["", "off", "marks", "key"],
+        Meta(
+            description="What a prompt that was paged tells the provider's cache: `marks` "
+            "(`cache_control` behind what stays), `key` (the thread as `prompt_cache_key`) or "
+            "`off`; empty: as api.anthropic.com, api.openai.com and `litellm:anthropic/` are known "
+            "to want it, nothing elsewhere."
+        ),
+    ] = ""
     desk_placement: OwnPlacement = ""
     desk_replacement: OwnReplacement = ""
 

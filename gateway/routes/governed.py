@@ -22,7 +22,7 @@ from gateway.turn import Turn
 from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire.crossing.bodies import AnyStored
 from gateway.wire.headers import request_headers
-from gateway.wire.protocol import ClientRequest, Wire
+from gateway.wire.protocol import UNCACHED, Caching, ClientRequest, Wire
 from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
 from library.runtime.tokens import random_token
 
@@ -179,13 +179,21 @@ class _Outgoing:
         """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
         request, name = self._request, self._target.model.name
         if name != request.model:
-            return self._wire.encode(request, prepared.plan, name)
+            return self._wire.encode(request, prepared.plan, name, self._caching(prepared))
         is_as_it_came = prepared.plan is None and (
             request.past is None or prepared.report.is_observe
         )
         if is_as_it_came:
             return self._body
-        return self._wire.encode(request, prepared.plan, None)
+        return self._wire.encode(request, prepared.plan, None, self._caching(prepared))
+
+    def _caching(self, prepared: PreparedTurn) -> Caching:
+        """Return what to tell the provider's cache; nothing of a prompt that is as it came."""
+        target, report = self._target, prepared.report
+        kind = target.prompt_cache or target.upstream.caches.get(self._wire.name, "off")
+        if prepared.plan is None or not report.thread_id:
+            return UNCACHED
+        return Caching(kind, key=report.thread_id, stays=report.placement != "user")
 
 
 def upstream_headers(

@@ -45,6 +45,7 @@ class CrossedUpstream:
         be translated."""
         self.name = upstream.name
         self.speaks = upstream.speaks
+        self.caches = upstream.caches
         self._upstream = upstream
         self._crossing = crossing
         self._is_sure = is_sure

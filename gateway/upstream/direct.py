@@ -13,7 +13,7 @@ import asyncio
 import io
 import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -26,6 +26,7 @@ from gateway.configuration import without_credentials
 from gateway.upstream.attempts import opened
 from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.headers import reply_headers
+from gateway.wire.protocol import PromptCache
 
 _IDLE_CONNECTION_S = 30.0
 """One that its server closed meanwhile is like one that is refused: the request is sent again."""
@@ -42,6 +43,12 @@ SPOKEN_AT = {
     "api.anthropic.com": frozenset({"chat", "messages"}),
 }
 """Protocols by host. Anthropic takes chat completions too ("OpenAI SDK compatibility")."""
+CACHED_AT: dict[str, dict[str, PromptCache]] = {
+    "api.openai.com": {"chat": "key", "responses": "key"},
+    "api.anthropic.com": {"messages": "marks"},
+}
+"""What is said to their prompt caches, by host and protocol. Anthropic's chat completions have none
+("OpenAI SDK compatibility")."""
 _UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -114,7 +121,9 @@ class DirectUpstream:
         self.name = name
         base, _, self._query = url.partition("?")
         self.url = base.rstrip("/")
-        self.speaks = frozenset(speaks) or SPOKEN_AT.get(urlsplit(base).hostname or "")
+        host = urlsplit(base).hostname or ""
+        self.speaks = frozenset(speaks) or SPOKEN_AT.get(host)
+        self.caches: Mapping[str, PromptCache] = CACHED_AT.get(host, {})
         self._pool = pool
         self._patience = patience
         self._has_tokenizer = True

@@ -20,6 +20,7 @@ import orjson
 
 from gateway.upstream.attempts import opened
 from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
+from gateway.wire.protocol import PromptCache
 
 _SWITCHES = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
 _UNDERSTOOD = frozenset(
@@ -77,6 +78,8 @@ class LitellmUpstream:
         `options` are further arguments of every call, such as `api_base`."""
         self.name = name
         self.speaks: frozenset[str] | None = frozenset({"chat"})
+        is_anthropic = model.startswith("anthropic/")
+        self.caches: Mapping[str, PromptCache] = {"chat": "marks"} if is_anthropic else {}
         self._model = model
         self._patience = patience
         self._api_key = api_key

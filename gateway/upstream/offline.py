@@ -29,7 +29,7 @@ from gateway.upstream.speaking import Speaking
 from gateway.wire.chat.request import has_usage_chunk
 from gateway.wire.chat.wire import CHAT
 from gateway.wire.messages.wire import MESSAGES
-from gateway.wire.protocol import ClientRequest, MalformedRequest, Refusal, Wire
+from gateway.wire.protocol import ClientRequest, MalformedRequest, PromptCache, Refusal, Wire
 from gateway.wire.wires import wire_of
 from governor.counting import Counters
 from governor.errors import MalformedTranscript
@@ -79,6 +79,7 @@ class OfflineUpstream:
     ) -> None:
         self.name = name
         self.speaks: frozenset[str] | None = frozenset({CHAT.name, MESSAGES.name})
+        self.caches: Mapping[str, PromptCache] = {}
         self._counter = counters.counter_for(MODEL)
         self._window_tokens = window_tokens
 

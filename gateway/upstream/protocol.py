@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.wire.protocol import PromptCache
+
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
@@ -82,6 +84,8 @@ class Upstream(Protocol):
     name: str
     speaks: frozenset[str] | None
     """Names of the protocols that it takes; None: that is not known."""
+    caches: Mapping[str, PromptCache]
+    """What its prompt cache is known to want to be told, by the client's protocol."""
 
     async def open(self, request: UpstreamRequest) -> UpstreamReply:
         """Send the request and return when the answer's head is there.

@@ -16,7 +16,7 @@ translation is for those that do not (gateway/wire/crossing).
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -27,6 +27,10 @@ from governor.turn import Dialect, PlannedMessage
 Seen = Callable[[bytes, Callable[[bytes], tuple[Message, ...]]], tuple[Message, ...]]
 """Returns the messages in one item's JSON, by the function given where they are not known."""
 
+
+PromptCache = Literal["off", "marks", "key"]
+"""What an upstream's prompt cache wants to be told: nothing, `cache_control` markers, or a
+`prompt_cache_key`."""
 
 TRUNCATED = "[The rest of this reply was not stored: it is longer than {limit_bytes} bytes.]"
 
@@ -101,6 +105,39 @@ class ReadReply:
     """Ids by which a client may refer to the reply, and to its items; the reply's own first."""
 
 
+CACHE_KEY = "prompt_cache_key"
+"""Source: OpenAI API reference: requests of one key go where the cache of the last one is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caching:
+    """How an upstream is told what of a prompt to keep."""
+
+    kind: PromptCache = "off"
+    key: str = ""
+    """With `key`: the same for all prompts that begin alike."""
+    stays: bool = False
+    """With `marks`: the next prompt will begin with all of this one."""
+
+
+UNCACHED = Caching()
+
+
+class Encode(Protocol):
+    """Writes a request's body."""
+
+    def __call__(
+        self,
+        request: ClientRequest,
+        plan: Sequence[PlannedMessage] | None,
+        model: str | None = None,
+        caching: Caching = UNCACHED,
+    ) -> bytes:
+        """Return the body with the planned messages in place of the client's, if there is a plan,
+        and with another model's name, if one is given; all else as the client wrote it. A protocol
+        passes over a kind of caching that it has no words for."""
+
+
 class ReplyReader(Protocol):
     """Puts the events of one stream together; keeps at most so many bytes of them.
 
@@ -163,9 +200,7 @@ class Wire:
     decode: Callable[[bytes, Seen | None], ClientRequest]
     """Reads a request's body; `seen` knows messages of earlier requests. Raises MalformedRequest,
     or MalformedTranscript with the index of the item."""
-    encode: Callable[[ClientRequest, Sequence[PlannedMessage] | None, str | None], bytes]
-    """Returns the body with the planned messages in place of the client's, if there is a plan, and
-    with another model's name, if one is given; all else as the client wrote it."""
+    encode: Encode
 
     headers: Mapping[str, str]
     """What an upstream must be told in headers where the client does not tell it."""

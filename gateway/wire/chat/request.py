@@ -11,8 +11,16 @@ from typing import Any
 
 import orjson
 
+from gateway.wire.breakpoints import MARK, marks_in, with_own_marks
 from gateway.wire.chat.message import checked_message, written
-from gateway.wire.protocol import ClientRequest, MalformedRequest, Seen
+from gateway.wire.protocol import (
+    CACHE_KEY,
+    UNCACHED,
+    Caching,
+    ClientRequest,
+    MalformedRequest,
+    Seen,
+)
 from gateway.wire.reading import (
     ITEMS_MAX,
     loaded_item,
@@ -21,8 +29,11 @@ from gateway.wire.reading import (
     read_items,
     schema_text,
 )
-from governor.message import Message
+from governor.message import Message, Role
 from governor.turn import PlannedMessage
+
+_MARKABLE: frozenset[Role] = frozenset({"system", "user", "tool"})
+"""Not every server that reads markers takes an assistant's content in parts."""
 
 
 def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
@@ -67,14 +78,27 @@ def encode(
     request: ClientRequest,
     plan: Sequence[PlannedMessage] | None,
     model: str | None = None,
+    caching: Caching = UNCACHED,
 ) -> bytes:
-    """Return the body with the planned messages in place of the client's, if there is a plan, and
-    with another model's name, if one is given; all else as the client wrote it."""
+    """Return the body with the planned messages in place of the client's, if there is a plan, with
+    another model's name, if one is given, and marked for a prompt cache, if that is asked; all else
+    as the client wrote it."""
     fields: dict[str, Any] = {
         name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
     }
     if plan is not None:
-        fields["messages"] = [written(one).raw for one in plan]
+        fields["messages"] = spoken = [written(one).raw for one in plan]
+        if caching.kind == "marks":
+            fields["messages"] = with_own_marks(
+                spoken,
+                [one.message.role for one in plan],
+                markable=_MARKABLE,
+                outside=marks_in(request.fields.get("tools")),
+                automatic=request.fields.get(MARK),
+                stays=caching.stays,
+            )
+        elif caching.kind == "key":
+            fields.setdefault(CACHE_KEY, caching.key)
     if model is not None:
         fields["model"] = model
     return orjson.dumps(fields)

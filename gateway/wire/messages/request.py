@@ -12,9 +12,16 @@ from typing import Any
 
 import orjson
 
+from gateway.wire.breakpoints import (
+    MARK,
+    MARKS_MAX,
+    marks_in,
+    with_newest_marks,
+    with_own_marks,
+)
 from gateway.wire.messages.blocks import blocks_of
 from gateway.wire.messages.message import RESULT, messages_of, system_message, written
-from gateway.wire.protocol import ClientRequest, MalformedRequest, Seen
+from gateway.wire.protocol import UNCACHED, Caching, ClientRequest, MalformedRequest, Seen
 from gateway.wire.reading import (
     ITEMS_MAX,
     loaded_item,
@@ -24,11 +31,10 @@ from gateway.wire.reading import (
     schema_text,
 )
 from governor.errors import MalformedTranscript
-from governor.message import Message
+from governor.message import Message, Role
 from governor.turn import PlannedMessage
 
-CACHE_MARKS_MAX = 4
-"""Source: Anthropic, "Prompt caching": up to four breakpoints."""
+_MARKABLE: frozenset[Role] = frozenset({"system", "user", "assistant", "tool"})
 
 
 def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
@@ -72,21 +78,32 @@ def encode(
     request: ClientRequest,
     plan: Sequence[PlannedMessage] | None,
     model: str | None = None,
+    caching: Caching = UNCACHED,
 ) -> bytes:
-    """Return the body with the planned messages in place of the client's, if there is a plan, and
-    with another model's name, if one is given; all else as the client wrote it."""
+    """Return the body with the planned messages in place of the client's, if there is a plan, with
+    another model's name, if one is given, and marked for a prompt cache, if that is asked; all else
+    as the client wrote it."""
     fields: dict[str, Any] = {
         name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
     }
     if plan is not None:
         spoken = [written(one).raw for one in plan]
-        if _has_system(request):
-            system = spoken.pop(0)["content"]
-            if system is not request.fields["system"]:
-                fields["system"] = system
-        left = CACHE_MARKS_MAX - _marks_in([request.fields.get(key) for key in ("tools", "system")])
-        left -= bool(request.fields.get("cache_control"))
-        fields["messages"] = _with_marks(_together(spoken), most=max(left, 0))
+        automatic = request.fields.get(MARK)
+        if caching.kind == "marks":
+            spoken = with_own_marks(
+                spoken,
+                [one.message.role for one in plan],
+                markable=_MARKABLE,
+                outside=marks_in(request.fields.get("tools")),
+                automatic=automatic,
+                stays=caching.stays,
+            )
+        system = spoken.pop(0)["content"] if _has_system(request) else request.fields.get("system")
+        if system is not request.fields.get("system"):
+            fields["system"] = system
+        in_front = marks_in([request.fields.get("tools"), system])
+        left = MARKS_MAX - len(in_front) - bool(automatic)
+        fields["messages"] = with_newest_marks(_together(spoken), most=max(left, 0))
     if model is not None:
         fields["model"] = model
     return orjson.dumps(fields)
@@ -116,53 +133,6 @@ def _together(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == RESULT
-
-
-def _marks_in(value: Any) -> int:
-    """Return the `cache_control` markers in a value, not looking into what tools are given."""
-    if isinstance(value, list):
-        return sum(map(_marks_in, value))
-    if not isinstance(value, dict):
-        return 0
-    return bool(value.get("cache_control")) + _marks_in(value.get("content"))
-
-
-def _with_marks(messages: list[dict[str, Any]], *, most: int) -> list[dict[str, Any]]:
-    """Return the messages with the newest `most` markers (CASES G4).
-
-    A client sets no more than are allowed; stored messages of a client that sends only its newest
-    one bring those of their own requests.
-    """
-    surplus = _marks_in(messages) - most
-    for at, message in enumerate(messages):
-        if surplus <= 0:
-            break
-        marked = _marks_in(message)
-        if marked:
-            messages[at] = _without_marks(message, min(surplus, marked))
-            surplus -= marked
-    return messages
-
-
-def _without_marks(message: dict[str, Any], count: int) -> dict[str, Any]:
-    blocks = []
-    for block in message["content"]:
-        marked = _marks_in(block)
-        if count > 0 and marked:
-            blocks.append(_unmarked(block))
-            count -= marked
-        else:
-            blocks.append(block)
-    return {**message, "content": blocks}
-
-
-def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
-    rest = {key: value for key, value in block.items() if key != "cache_control"}
-    if isinstance(rest.get("content"), list):
-        rest["content"] = [
-            _unmarked(inner) if isinstance(inner, dict) else inner for inner in rest["content"]
-        ]
-    return rest
 
 
 def _schemas(fields: dict[str, Any]) -> tuple[str, ...]:

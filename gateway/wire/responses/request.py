@@ -18,7 +18,15 @@ from typing import Any
 import msgspec
 import orjson
 
-from gateway.wire.protocol import ClientRequest, MalformedRequest, Past, Seen
+from gateway.wire.protocol import (
+    CACHE_KEY,
+    UNCACHED,
+    Caching,
+    ClientRequest,
+    MalformedRequest,
+    Past,
+    Seen,
+)
 from gateway.wire.reading import ITEMS_MAX, loaded_item, positive, read_fields, schema_text
 from gateway.wire.responses.answering import answered_as_called
 from gateway.wire.responses.items import call_id_of, side_of
@@ -227,9 +235,11 @@ def encode(
     request: ClientRequest,
     plan: Sequence[PlannedMessage] | None,
     model: str | None = None,
+    caching: Caching = UNCACHED,
 ) -> bytes:
-    """Return the body with the planned messages in place of the client's, if there is a plan, and
-    with another model's name, if one is given; all else as the client wrote it.
+    """Return the body with the planned messages in place of the client's, if there is a plan, with
+    another model's name, if one is given, and named for a prompt cache, if that is asked; all else
+    as the client wrote it.
 
     What names a past that an upstream might add goes out in no case.
     """
@@ -238,6 +248,8 @@ def encode(
         for name, part in request.written.items()
         if name not in _PAST
     }
+    if caching.kind == "key":
+        fields.setdefault(CACHE_KEY, caching.key)
     if plan is None and request.past is not None:  # What was named of it is with the messages now.
         plan = [PlannedMessage(message) for message in request.messages]
     if plan is not None:

@@ -1,7 +1,8 @@
 """Both sides of the relay, played by the test: a client, an upstream, and a governor with books."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from gateway.relay import Relay
@@ -9,6 +10,7 @@ from gateway.turn import Ended, Turn
 from gateway.upstream.protocol import UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.chat import message as chat_dialect
 from gateway.wire.chat.wire import CHAT
+from gateway.wire.protocol import PromptCache
 from governor.counting import Counters
 from governor.turn import Outcome, Policy, PreparedTurn, SwapReport, TurnRequest
 
@@ -69,6 +71,7 @@ class Upstream:
 
     name = "scripted"
     speaks: frozenset[str] | None = None
+    caches: Mapping[str, PromptCache] = MappingProxyType({})
 
     def __init__(self, *pieces: Piece, status: int = 200, headers: Any = EVENTS) -> None:
         self.status = status

@@ -1,6 +1,6 @@
 """gateway/upstream/crossed.py and speaking.py: who is asked in which protocol."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 
 import orjson
@@ -12,6 +12,7 @@ from gateway.upstream.protocol import Untranslated, UpstreamFailed, UpstreamRequ
 from gateway.upstream.protocol import Upstream as AnyUpstream
 from gateway.upstream.speaking import Speaking
 from gateway.wire.crossing.responses_on_chat import RESPONSES_ON_CHAT
+from gateway.wire.protocol import PromptCache
 
 STREAM = [
     b'data: {"choices": [{"index": 0, "delta": {"content": "hi"}}]}\n\n',
@@ -46,6 +47,7 @@ class Upstream:
     other_status: int = 404
     chat_status: int = 200
     speaks: frozenset[str] | None = None
+    caches: Mapping[str, PromptCache] = field(default_factory=dict)
     name: str = "local"
     asked: list[tuple[str, bytes]] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)

@@ -4,7 +4,9 @@ import pytest
 
 from gateway.served import UpstreamSettings
 from gateway.settings import Settings
-from gateway.upstream.opening import expects_openai
+from gateway.upstream.direct import open_pool
+from gateway.upstream.opening import expects_openai, made_upstreams, patience_of
+from governor.counting import Counters
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,28 @@ def test_openais_models_are_told_by_the_address(
 ) -> None:
     rows = {} if url is None else {upstream: UpstreamSettings(url=url)}
     assert expects_openai(Settings(upstream=upstream, upstreams=rows)) == expected
+
+
+async def test_what_a_prompt_cache_wants_to_be_told_is_known_by_the_address() -> None:
+    """Issue 4: `cache_control` and `prompt_cache_key` where the upstream supports them."""
+    urls = {
+        "claude": "https://api.anthropic.com/v1",
+        "openai": "https://api.openai.com/v1",
+        "litellm-claude": "litellm:anthropic/claude-x",
+        "litellm-other": "litellm:openai/gpt-4o",
+        "local": "http://127.0.0.1:8080/v1",
+        "nowhere": "offline",
+    }
+    settings = Settings(
+        upstream="local", upstreams={name: UpstreamSettings(url=url) for name, url in urls.items()}
+    )
+    async with open_pool(patience_of(settings)) as pool:
+        made = made_upstreams(settings, pool=pool, counters=Counters(), environ={})
+    assert {name: dict(one.caches) for name, one in made.items()} == {
+        "claude": {"messages": "marks"},
+        "openai": {"chat": "key", "responses": "key"},
+        "litellm-claude": {"chat": "marks"},
+        "litellm-other": {},
+        "local": {},
+        "nowhere": {},
+    }
