@@ -132,7 +132,8 @@ def _message(role: Role, raw: dict[str, Any]) -> Message:
         opaque=tuple(blocks.opaque),
         call_ids=tuple(call_id for call_id, _, _ in blocks.calls),
         answers=answers,
-        has_blanks=role in EMPTY and any(map(_is_blank, blocks_of(content))),
+        has_blanks=role in EMPTY
+        and (any(map(_is_blank, blocks_of(content))) or _ends_in_thought(role, content)),
     )
 
 
@@ -170,6 +171,11 @@ def has_reasoning(message: Message) -> bool:
 
 def _is_thinking(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") in THINKING
+
+
+def _ends_in_thought(role: Role, content: Any) -> bool:
+    blocks = blocks_of(content)
+    return role == "assistant" and bool(blocks) and _is_thinking(blocks[-1])
 
 
 def written(planned: PlannedMessage) -> Message:
@@ -216,9 +222,16 @@ def with_text_behind(message: Message, text: str) -> Message:
 
 def filled(message: Message, words: str) -> Message:
     """Return a message without its blocks that say nothing, or with words that say so where
-    nothing else is said. Anthropic refuses a block of text that is empty or blank."""
+    nothing else is said. Anthropic refuses a block of text that is empty or blank, and a message
+    of the assistant whose last block is a thought: a reply cut short has one.
+
+    Source: the API's errors "text content blocks must be non-empty" and "The final block in an
+    assistant message cannot be `thinking`" (tailcallhq/forgecode#3071).
+    """
     kept = [block for block in blocks_of(message.raw["content"]) if not _is_blank(block)]
     if not all(map(_is_thinking, kept)):
+        while message.role == "assistant" and _is_thinking(kept[-1]):
+            kept.pop()
         return _rewritten(message, kept)
     content = [*kept, {"type": "text", "text": words}] if kept else words
     return replace(_rewritten(message, content), text=words)

@@ -124,7 +124,8 @@ def _message(role: Role, raw: dict[str, Any]) -> Message:
         call_ids=call_ids,
         answers=answers,
         item_count=parts.item_count if role == "assistant" else 1,
-        has_blanks=role == "assistant" and any(map(is_blank, items)),
+        has_blanks=role == "assistant"
+        and (any(map(is_blank, items)) or any(map(_is_thought, items[-1:]))),
     )
 
 
@@ -139,9 +140,13 @@ def user_message(text: str) -> Message:
     return Message(role="user", raw={ITEMS: [item]}, text=text, counted=(text,), digest=b"")
 
 
+def _is_thought(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == REASONING
+
+
 def has_reasoning(message: Message) -> bool:
     """Tell whether the message carries reasoning beside its words."""
-    return any(item.get("type") == REASONING for item in message.raw.get(ITEMS, ()))
+    return any(map(_is_thought, message.raw.get(ITEMS, ())))
 
 
 # -- how it goes out -----------------------------------------------------------------------------
@@ -150,7 +155,7 @@ def written(planned: PlannedMessage) -> Message:
     instead of it, without its reasoning."""
     message, raw = planned.message, planned.message.raw
     if planned.is_without_reasoning:
-        items = [item for item in raw.get(ITEMS, ()) if item.get("type") != REASONING]
+        items = [item for item in raw.get(ITEMS, ()) if not _is_thought(item)]
         raw = {ITEMS: items} if items else raw
     if planned.replaced is not None:
         raw = _with(raw, "output", planned.replaced)
@@ -200,11 +205,17 @@ def with_text_behind(message: Message, text: str) -> Message:
 # -- mending -------------------------------------------------------------------------------------
 def filled(message: Message, words: str) -> Message:
     """Return a message without its items that say nothing, or with words that say so where nothing
-    else is said: reasoning alone is no answer, and OpenAI refuses it without what it led to."""
+    else is said. Reasoning alone is no answer, and OpenAI refuses it without what it led to; a
+    reply that was cut short may end with some.
+
+    Source: its error "of type 'reasoning' was provided without its required following item".
+    """
     if message.role != "assistant":
         return replace(_rewritten(message, _with(message.raw, "content", words)), text=words)
     items = [item for item in message.raw[ITEMS] if not is_blank(item)]
-    if any(item.get("type") != REASONING for item in items):
+    if not all(map(_is_thought, items)):
+        while _is_thought(items[-1]):
+            items.pop()
         return _rewritten(message, {ITEMS: items})
     item = {"type": "message", "role": "assistant", "content": words}
     return replace(_rewritten(message, {ITEMS: [*items, item]}), text=words)

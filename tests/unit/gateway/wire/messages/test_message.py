@@ -56,6 +56,26 @@ def test_an_empty_block_beside_others_never_goes_out(role: str, blank: str) -> N
     assert transcript.repairs == ("messages[1]: empty content was left out",)
 
 
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [([], EMPTY["assistant"]), ([text("I look at")], "I look at")],
+    ids=["nothing but a thought", "words in front of it"],
+)
+def test_a_reply_that_was_cut_in_a_thought_does_not_end_with_one(
+    said: list[Json], sent: str
+) -> None:
+    """CASES A9 (letta#3273), A11: Anthropic refuses it, and so every later request of the thread.
+    Source: tailcallhq/forgecode#3071."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
+    cut = message_of({"role": "assistant", "content": [thought, *said, thought]})
+    transcript = read([user_message("Hi"), cut, user_message("Go on")], dialect)
+    content = transcript.messages[1].raw["content"]
+    assert content[-1] == text(sent)
+    assert content[0] == thought
+    assert transcript.repairs[0].startswith("messages[1]: empty content")
+    assert not message_of(transcript.messages[1].raw).has_blanks
+
+
 def result(call_id: str, content: Any, **more: Any) -> Json:
     return {"type": "tool_result", "tool_use_id": call_id, "content": content, **more}
 

@@ -272,6 +272,25 @@ def test_sealed_reasoning_that_said_nothing_goes_out_with_words_that_say_so() ->
     assert transcript.repairs == ("messages[1]: empty content was marked as empty",)
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ([], [reasons(), {"type": "message", "role": "assistant", "content": "[empty reply]"}]),
+        ([says("hello")], [says("hello")]),
+    ],
+    ids=["nothing but reasoning", "words in front of it"],
+)
+def test_a_reply_that_was_cut_in_its_reasoning_does_not_end_with_it(
+    said: list[Item], kept: list[Item]
+) -> None:
+    """CASES A9 (letta#3273), A11: OpenAI refuses it, and so every later request of the thread."""
+    cut = message_of({"items": [*said, reasons()]})
+    transcript = read([user_message("Hi"), cut, user_message("Go on")], own)
+    assert transcript.messages[1].raw["items"] == kept
+    assert transcript.repairs[0].startswith("messages[1]: empty content")
+    assert not message_of({"items": kept}).has_blanks
+
+
 def test_a_call_with_an_empty_id_keeps_its_result() -> None:
     """CASES A9: an empty id (hermes-agent PR#18650)."""
     call, result = message_of(calls("")), message_of(output("", "seen"))
