@@ -48,7 +48,8 @@ class Located:
 
     def newest_result(self) -> tuple[int, int] | None:
         """Return where the newest result of an open tool loop stands, and which event it is."""
-        for at in reversed(self.run(self.layout.last)):
+        newest = self.run(self.layout.last) if self.layout.last >= 0 else range(0)
+        for at in reversed(newest):
             place = self.places[at]
             if place is not None and self.layout.transcript.messages[at].role == "tool":
                 return at, place.seq

@@ -89,9 +89,10 @@ class Recorder:
     async def history(self, request: TurnRequest, recorded: RecordedTurn) -> list[Event]:
         """Return the stored past of a client that sends only its newest message; it begins with
         a message of the user, as a prompt must, unless the user said nothing for so long."""
+        newest = recorded.path[-1].upto + 1 if recorded.path else 0
         events = await self._library.store.path_events(
             recorded.path,
-            before_position=recorded.positions[0],
+            before_position=recorded.positions[0] if recorded.positions else newest,
             limit=min(HISTORY_EVENTS_MAX, request.policy.budget_tokens // TOKENS_A_MESSAGE_MIN),
         )
         from_user = list(dropwhile(lambda event: event.role != "user", events))
@@ -141,8 +142,10 @@ def places(
 
 
 def _first_spoken(request: TurnRequest) -> int:
+    """Return where the stored past belongs: behind the system text, or, where there is nothing
+    else, in front of what is said to a conversation that goes on."""
     spoken = (at for at, message in enumerate(request.messages) if message.role != "system")
-    return next(spoken, len(request.messages))
+    return next(spoken, request.instruction_count)
 
 
 def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:

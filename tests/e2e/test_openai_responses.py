@@ -123,6 +123,22 @@ def test_a_chain_of_answers_sends_the_whole_talk_upstream(
     ]
 
 
+def test_an_answer_can_be_gone_on_from_with_system_text_alone(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str
+) -> None:
+    """A developer's word behind the answer, and no question: it is the newest of the talk."""
+    first = sdk.responses.create(model=MODEL, input=topic)
+    word: Any = [{"role": "developer", "content": "Now in French."}]
+    done = sdk.responses.create(
+        model=MODEL, input=word, instructions="Be brief.", previous_response_id=first.id
+    )
+    assert done.output_text
+    said = [(message["role"], message["content"]) for message in upstream.last.messages]
+    reply = f"reply to {topic[-60:]}"
+    talk = [("system", "Be brief."), ("user", topic), ("assistant", reply)]
+    assert said == [*talk, ("developer", "Now in French.")]
+
+
 def test_an_answer_can_be_gone_on_from_twice(
     sdk: openai.OpenAI, upstream: StubUpstream, topic: str
 ) -> None:
