@@ -5,6 +5,7 @@ Pure.
 (legality.py) hold for this protocol too.
 """
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from tests.e2e.answers import STREAM_HEADERS, Answer, Json, Step, json_answer
 
 RESPONSES_PATH = "/v1/responses"
+_numbers = itertools.count(1)
 
 
 def as_chat(body: Json) -> Json:
@@ -34,7 +36,8 @@ def as_chat(body: Json) -> Json:
             call = {"id": item["call_id"], "type": "function", "function": function}
             _add(messages, "assistant", {"tool_calls": [call]})
         elif kind == "reasoning":
-            _add(messages, "assistant", {"reasoning": True})
+            summary = "".join(part.get("text", "") for part in item.get("summary") or ())
+            _add(messages, "assistant", {"reasoning_content": summary})
     tools = [{"function": tool} for tool in body.get("tools") or [] if tool.get("name")]
     return {"messages": messages, "tools": tools}
 
@@ -54,6 +57,11 @@ def _words(content: Any) -> Any:
         return content
     texts = [part.get("text") for part in content]
     return "\n".join(texts) if all(isinstance(text, str) for text in texts) else content
+
+
+def new_name() -> str:
+    """Return an id that no response had before."""
+    return f"resp_stub_{next(_numbers)}"
 
 
 # -- items and responses -------------------------------------------------------------------------

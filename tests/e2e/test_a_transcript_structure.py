@@ -4,6 +4,7 @@ Every request is checked by the upstream itself (legality.py: roles, pairs, empt
 the tests below make the transcripts that break trimmers, and say what else must hold.
 """
 
+import json
 import time
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 from tests.e2e.answers import Json, call
 from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.protocols import in_each_protocol
+from tests.e2e.protocols import Protocol, in_each_protocol
 from tests.e2e.stub_upstream import Seen, StubUpstream
 from tests.e2e.talk import (
+    MODEL,
     Client,
+    Reply,
     asks,
     assistant,
     filler,
@@ -27,6 +30,12 @@ from tests.e2e.talk import (
     tool_steps,
     user,
 )
+
+
+def stored_of(gateway: GatewayProcess, reply: Reply) -> list[Json]:
+    """Return what is stored of a reply's thread as its client sent it."""
+    rows = [row for row in gateway.events() if row["thread_id"] == reply.thread_id]
+    return [one for row in rows for one in reply.protocol.own_of_stored(row["body"])]
 
 
 def call_ids(seen: Seen) -> list[str]:
@@ -55,17 +64,21 @@ def test_a_tool_calling_message_and_all_its_results_stay_or_go_as_one(
     assert len(kept) % parallel == 0
 
 
-def test_under_budget_the_outbound_messages_equal_the_inbound_ones(ask: Ask, topic: str) -> None:
-    """CASES A2 (litellm#6505)."""
+@in_each_protocol
+def test_under_budget_the_outbound_messages_equal_the_inbound_ones(
+    ask: Ask, topic: str, protocol: Protocol
+) -> None:
+    """CASES A2 (litellm#6505): what the client sent, vendor fields and spaces included."""
     talk = [
         system("Be brief."),
         user(f"{topic} hello"),
         *tool_steps(topic, steps=2, parallel=2, words=10),
-        assistant("  spaces kept  ", x_vendor={"deep": [1, 2.50, None]}, name="helper"),
+        assistant("  spaces kept  ", x_vendor={"deep": [1, 2.50, None]}),
         user([{"type": "text", "text": "go on", "x_cache": {"type": "ephemeral"}}]),
     ]
     _, seen = ask(talk)
-    assert seen.messages == talk
+    sent = protocol.request({"model": MODEL, "messages": talk})
+    assert json.dumps(seen.json) == json.dumps(sent)
 
 
 @in_each_protocol
@@ -145,20 +158,21 @@ def test_an_endless_tool_loop_keeps_its_task_and_its_latest_unit(
     assert seen.messages[-1]["role"] == "tool"
 
 
+@in_each_protocol
 def test_the_store_keeps_every_field_and_the_desk_holds_plain_text(
-    ask: Ask, gateway: GatewayProcess, topic: str
+    ask: Ask, gateway: GatewayProcess, topic: str, protocol: Protocol
 ) -> None:
     """CASES A7 (Memori#434)."""
     early = [
-        user([{"type": "text", "text": f"{topic} where is the zanzibar ledger?", "x": [1]}]),
+        user([{"type": "text", "text": f"{topic} where is the zanzibar ledger?", "x_a": [1]}]),
         asks(call(f"id-{topic}", "find", '{"q": "zanzibar ledger"}'), x_trace="t-1"),
         result(f"id-{topic}", f"{topic} the zanzibar ledger is in cupboard 17"),
         assistant("In cupboard 17.", x_vendor={"kept": True}),
     ]
     reply, _ = ask([*early, user("thanks")])
     gateway.wait_indexed()
-    stored = [row["body"] for row in gateway.events() if row["thread_id"] == reply.thread_id]
-    assert stored[:4] == early
+    own = protocol.own(early)
+    assert stored_of(gateway, reply)[: len(own)] == own
     question = user("Which cupboard holds the zanzibar ledger?")
     talk = [*early, user("thanks"), assistant(reply.text), *small_talk(topic, turns=12), question]
     _, seen = ask(talk, budget=1_500)
@@ -299,10 +313,11 @@ PARTS: dict[str, list[Any]] = {
 }
 
 
+@in_each_protocol
 @pytest.mark.parametrize("kind", PARTS)
 @pytest.mark.parametrize("budget", [2_000, 4_000])
 def test_content_in_parts_is_handled_wherever_text_is(
-    ask: Ask, gateway: GatewayProcess, topic: str, kind: str, budget: int
+    ask: Ask, gateway: GatewayProcess, topic: str, kind: str, budget: int, protocol: Protocol
 ) -> None:
     """CASES A13 (litellm#16567)."""
     in_parts = user([{"type": "text", "text": f"{topic} {budget}"}, *PARTS[kind]])
@@ -310,15 +325,33 @@ def test_content_in_parts_is_handled_wherever_text_is(
     talk += small_talk(f"{topic}{budget}", turns=9)
     talk += [assistant([{"type": "refusal", "refusal": "I will not."}]), in_parts]
     reply, seen = ask(talk, budget=budget, model="gpt-4o")
-    sent_parts = seen.messages[-1]["content"]
-    assert [p for p in sent_parts if p in PARTS[kind]] == PARTS[kind]
-    stored = [row["body"] for row in gateway.events() if row["thread_id"] == reply.thread_id]
-    assert stored[:-1] == talk
+    own = protocol.own(talk)
+    parts = own[-1]["content"][1:]
+    assert seen.json[protocol.items][-1]["content"][-len(parts) :] == parts
+    assert stored_of(gateway, reply)[: len(own)] == own
 
 
-def test_tool_results_in_parts_are_kept_and_counted(ask: Ask, topic: str) -> None:
+@in_each_protocol
+def test_tool_results_in_parts_are_kept_and_counted(
+    ask: Ask, topic: str, protocol: Protocol
+) -> None:
     """CASES A13 (litellm#16567)."""
     parts = [{"type": "text", "text": f"{topic} line"}, {"type": "text", "text": "two"}]
     talk = [user(topic), asks(call("c1", "look", "{}")), result("c1", parts)]
-    _, seen = ask(talk, tools=[tool("look")])
-    assert seen.messages == talk
+    reply, seen = ask(talk, tools=[tool("look")])
+    assert seen.json[protocol.items] == protocol.own(talk)
+    talk[-1] = result("c1", [{"type": "text", "text": f"{topic} line"}])
+    less, _ = ask(talk, tools=[tool("look")])
+    assert less.prompt_tokens < reply.prompt_tokens
+
+
+@in_each_protocol
+def test_system_text_alone_is_answered_where_one_of_it_is_empty(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """CASES A11: there is no message that a desk or a step could belong to."""
+    upstream.budget_tokens = None
+    for session in (None, topic):
+        reply = client.chat([system(topic), system("And."), system("")], session=session)
+        assert reply.status == 200, reply.content
+        assert texts(upstream.last.messages).split() == [topic, "And."]

@@ -9,9 +9,9 @@ import pytest
 from tests.e2e.conftest import BUDGET_TOKENS, Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.legality import request_tokens
-from tests.e2e.protocols import in_each_protocol
+from tests.e2e.protocols import PROTOCOLS, Protocol, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import MODEL, Client, assistant, filler, small_talk, texts, user
+from tests.e2e.talk import MODEL, Client, Reply, assistant, filler, small_talk, texts, user
 
 
 @in_each_protocol
@@ -54,27 +54,33 @@ def test_an_index_that_is_down_looks_different_from_nothing_found(
 ) -> None:
     """CASES C3 (memmy-agent PR#9, claude-mem#1608)."""
     gateway = start_gateway()
-    client = Client(gateway.url)
-    talk = [*small_talk(topic, turns=12)]
     upstream.budget_tokens = 1_000
-    first = client.chat([*talk, user("hm?")], budget=1_000)
-    assert first.status == 200
+    talks = {one.name: small_talk(f"{topic} {one.name}", turns=12) for one in PROTOCOLS}
+
+    def asked(on: GatewayProcess, protocol: Protocol, question: str) -> Reply:
+        talk = talks[protocol.name]
+        talk.append(user(question))
+        reply = Client(on.url, protocol).chat(talk, budget=1_000)
+        assert reply.status == 200, reply.content
+        talk.append(assistant(reply.text))
+        return reply
+
+    for protocol in PROTOCOLS:
+        asked(gateway, protocol, "hm?")
     gateway.wait_indexed()
-    talk += [user("hm?"), assistant(first.text)]
-    nothing = client.chat([*talk, user("Xylograph quorum zeitgeist?")], budget=1_000)
-    assert "x-library-degraded" not in nothing.headers
+    for protocol in PROTOCOLS:
+        nothing = asked(gateway, protocol, "Xylograph quorum zeitgeist?")
+        assert "x-library-degraded" not in nothing.headers
     gateway.stop()
     for path in tmp_path.joinpath("own").rglob("*"):
         if path.is_file() and not path.name.startswith("library.db"):
             path.write_bytes(b"damaged")
     again = start_gateway()
-    client = Client(again.url)
-    talk += [user("Xylograph quorum zeitgeist?"), assistant(nothing.text)]
     # Either the index was rebuilt by now, or the answer says that it is missing; never silence.
-    answer = client.chat([*talk, user(f"{topic} question 1?")], budget=1_000)
-    assert answer.status == 200
-    found = int(answer.headers["x-library-swapped-in"]) > 0
-    assert found or "x-library-degraded" in answer.headers
+    for protocol in PROTOCOLS:
+        answer = asked(again, protocol, f"{topic} {protocol.name} question 1?")
+        found = int(answer.headers["x-library-swapped-in"]) > 0
+        assert found or "x-library-degraded" in answer.headers
 
 
 @in_each_protocol
@@ -149,6 +155,7 @@ def test_pins_that_do_not_fit_are_listed_in_the_report_and_a_header(
     gateway.cli("unpin", ids[large])
 
 
+@in_each_protocol
 def test_the_model_name_in_a_report_is_the_clients(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:

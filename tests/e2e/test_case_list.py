@@ -3,6 +3,7 @@
 A test names its case in its docstring (`CASES A1`); this module reads the sources of all tests.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -16,6 +17,15 @@ LATER = {
     "J8": "a replaced fact: links between records are the retrieval issue's",
 }
 CANNOT_APPLY: dict[str, str] = {}
+IN_EACH_PROTOCOL = "ABCDEFH"
+"""Sections of which every case is shown for each protocol that clients speak (issue 5)."""
+NOT_OF_EACH = {
+    "B7": "chat completions has no endpoint that counts; the others' are in test_messages.py, "
+    "test_anthropic_client.py and test_openai_responses.py",
+    "D2": "`include_usage` is a wish that chat completions alone knows; the others' numbers are "
+    "relayed with the rest (D3) and read (B6)",
+    "E4": "every other path belongs to no protocol",
+}
 
 
 def cases_of(source: str) -> set[str]:
@@ -42,3 +52,23 @@ def test_every_case_has_a_test_or_a_reason() -> None:
     wanted = {f"{section}{n}" for section, count in COUNTS.items() for n in range(1, count + 1)}
     assert wanted - named - LATER.keys() - CANNOT_APPLY.keys() == set()
     assert named & CANNOT_APPLY.keys() == set()
+
+
+def in_each(path: Path) -> set[str]:
+    """Return the cases of which a test in this file runs in each protocol, or goes through them."""
+    source = path.read_text(encoding="utf-8")
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            decorators = " ".join(map(ast.unparse, node.decorator_list))
+            if re.search(r"in_each_protocol|'protocol'", decorators) or re.search(
+                r"\bPROTOCOLS\b|\bLIMITS\b", ast.unparse(node)
+            ):
+                found |= cases_of(ast.get_docstring(node) or "")
+    return found
+
+
+def test_every_case_of_a_request_and_its_answer_is_shown_in_each_protocol() -> None:
+    shown = {case for path in TESTS.glob("e2e/test_*.py") for case in in_each(path)}
+    wanted = {f"{one}{n}" for one in IN_EACH_PROTOCOL for n in range(1, COUNTS[one] + 1)}
+    assert wanted - shown == {*NOT_OF_EACH}

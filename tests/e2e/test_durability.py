@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.answers import DONE, ROLE, Gate, Json, chunk, said, stream
 from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess, events
+from tests.e2e.protocols import CHAT, PROTOCOLS, Protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, assistant, filler, small_talk, user
 from tests.small_disk import small_disk
@@ -129,17 +130,18 @@ def test_a_full_disk_is_answered_as_configured_and_said(
     first = client.chat([user(f"{topic} before")])
     assert first.status == 200
     fill(disk)
-    calls_before = len(upstream.chats)
     large = [*small_talk(topic, turns=10), user(f"{topic} " + filler(topic, words=1_500))]
-    reply = client.chat(large)
-    if durability == "strict":
-        assert reply.status == 503
-        assert reply.json["error"].keys() >= {"message", "type", "code"}
-        assert len(upstream.chats) == calls_before
-    else:
-        assert reply.status == 200
-        assert "unrecorded" in reply.headers["x-library-degraded"]
-        assert upstream.last.messages[-1] == large[-1]
+    for protocol in PROTOCOLS:
+        calls_before = len(upstream.chats)
+        reply = Client(gateway.url, protocol).chat(large)
+        if durability == "strict":
+            assert reply.status == 503
+            assert protocol.is_refusal(reply.json)
+            assert len(upstream.chats) == calls_before
+        else:
+            assert reply.status == 200
+            assert "unrecorded" in reply.headers["x-library-degraded"]
+            assert upstream.last.messages[-1] == large[-1]
     assert "unrecorded" in gateway.get("/metrics").text or "full" in gateway.get("/metrics").text
     assert gateway.status()["write_problem"]
     assert gateway.get("/readyz").status_code == 503
@@ -153,20 +155,26 @@ def test_a_full_disk_is_answered_as_configured_and_said(
     assert gateway.rows("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
 
 
-@pytest.mark.parametrize("durability", ["strict", "relaxed"])
+@pytest.mark.parametrize(
+    ("protocol", "durability"),
+    [*((one, "strict") for one in PROTOCOLS), (CHAT, "relaxed")],
+    ids=[*(f"{one.name}-strict" for one in PROTOCOLS), "chat-relaxed"],
+    indirect=["protocol"],
+)
 def test_a_reply_that_cannot_be_stored_is_told_within_the_stream(
     start_gateway: StartGateway,
     upstream: StubUpstream,
     disk: Path,
     topic: str,
+    protocol: Protocol,
     durability: str,
 ) -> None:
-    """CASES C2: the disk fills while the reply streams; strict shows no `[DONE]`."""
+    """CASES C2: the disk fills while the reply streams; strict shows no end of it."""
     gateway = start_gateway(db=disk / "library.db", durability=durability)
-    client = Client(gateway.url)
+    client = Client(gateway.url, protocol)
     gate = Gate()
     text = filler(topic, words=2_000)
-    upstream.script(stream([ROLE, chunk({"content": text}), gate, chunk({}, finish="stop"), DONE]))
+    upstream.script(stream([protocol.begin, protocol.piece(text), gate, *protocol.end]))
     with client.streaming([user(topic)]) as response:
         pieces = response.iter_raw()
         received = next(pieces)
@@ -174,10 +182,10 @@ def test_a_reply_that_cannot_be_stored_is_told_within_the_stream(
         gate.open()
         received += b"".join(pieces)
     if durability == "strict":
-        assert DONE not in received
-        assert b'"error"' in received.rpartition(b"data: ")[2]
+        assert protocol.end[-1] not in received
+        assert protocol.code(json.loads(received.rstrip().rpartition(b"data: ")[2]))
     else:
-        assert received.endswith(DONE)
+        assert received.endswith(protocol.end[-1])
     assert gateway.process.poll() is None
 
 

@@ -1,14 +1,15 @@
 """CASES F: the live tool loop is the model's own; old reasoning may go, no word may change."""
 
+import json
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.answers import Json, call
-from tests.e2e.conftest import Ask, StartGateway
+from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.protocols import in_each_protocol
+from tests.e2e.protocols import CHAT, PROTOCOLS, Protocol, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import (
     Client,
@@ -22,64 +23,104 @@ from tests.e2e.talk import (
 )
 
 THOUGHTS: dict[str, Json] = {
-    "reasoning_content": {"reasoning_content": "first look, then leap"},
-    "reasoning": {"reasoning": "hm", "reasoning_details": [{"type": "x", "data": "abc=="}]},
+    "reasoning": {"reasoning_content": "first look, then leap"},
+    "unknown keys": {"x_state": {"z": [1, {"y": None}], "a": 0.1}, "x_specific": {}},
+    "text beside the calls": {"content": "  I will look.\n"},
+}
+"""What each protocol has; Messages' own kinds of blocks are in test_messages.py, Responses' sealed
+items in test_codex_requests.py."""
+OF_CHAT: dict[str, Json] = {
+    "reasoning and its details": {
+        "reasoning": "hm",
+        "reasoning_details": [{"type": "x", "data": "abc=="}],
+    },
     "thinking blocks": {
         "thinking_blocks": [
             {"type": "thinking", "thinking": "deep", "signature": "c2lnbmF0dXJl"},
             {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"},
         ]
     },
-    "unknown keys": {"x_state": {"z": [1, {"y": None}], "a": 0.1}, "provider_specific_fields": {}},
-    "text beside the calls": {"content": "  I will look.\n"},
+    "keys of a vendor": {"provider_specific_fields": {}},
 }
+VERBATIM = [(one, kind) for one in PROTOCOLS for kind in THOUGHTS]
+VERBATIM += [(CHAT, kind) for kind in OF_CHAT]
 
 
-@pytest.mark.parametrize("kind", THOUGHTS)
-@pytest.mark.parametrize("budget", [900, 4_000])
+@pytest.mark.parametrize(
+    ("protocol", "kind"),
+    VERBATIM,
+    ids=[f"{one.name}-{kind}" for one, kind in VERBATIM],
+    indirect=["protocol"],
+)
+@pytest.mark.parametrize("budget", [1_000, 4_000])
 def test_assistant_messages_of_an_open_tool_loop_go_back_verbatim(
-    ask: Ask, topic: str, kind: str, budget: int
+    ask: Ask, topic: str, kind: str, budget: int, protocol: Protocol
 ) -> None:
     """CASES F1 (openai-agents-python#678, litellm#25322)."""
+    thoughts = (THOUGHTS | OF_CHAT)[kind]
     steps = [
-        asks(call("c1", "look", '{"b": 1,  "a": 2}')) | THOUGHTS[kind],
+        asks(call("c1", "look", '{"b": 1, "a": 2}')) | thoughts,
         result("c1", "one"),
-        asks(call("c2", "look", "{}"), call("c3", "look", "{}")) | THOUGHTS[kind],
+        asks(call("c2", "look", "{}"), call("c3", "look", "{}")) | thoughts,
         result("c2", "two"),
         result("c3", "three"),
     ]
     talk = [system("agent"), *small_talk(f"{topic}{budget}", turns=10), user("task"), *steps]
     _, seen = ask(talk, budget=budget)
-    assert seen.messages[-5:] == steps
-    assert [[*m] for m in seen.messages[-5:]] == [[*m] for m in steps]
+    own = protocol.own(steps)
+    assert json.dumps(seen.json[protocol.items][-len(own) :]) == json.dumps(own)
 
 
-def test_reasoning_of_old_turns_is_left_out_where_the_upstream_wants_it_so(
-    start_gateway: StartGateway, upstream: StubUpstream, tmp_path: Path, topic: str
-) -> None:
-    """CASES F2 (litellm PR#36944)."""
-    config = tmp_path / "library-of-context.toml"
+@pytest.fixture(scope="module")
+def stripping_gateway(
+    upstream_process: StubUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GatewayProcess]:
+    """A gateway whose upstream wants no reasoning of old turns."""
+    folder = tmp_path_factory.mktemp("stripping")
+    config = folder / "library-of-context.toml"
     config.write_text(
-        f'[upstreams.strict]\nurl = "{upstream.url}"\nstrip_old_reasoning = true\n',
+        f'[upstreams.strict]\nurl = "{upstream_process.url}"\nstrip_old_reasoning = true\n',
         encoding="utf-8",
     )
-    gateway = start_gateway(url="strict", config=config)
-    client = Client(gateway.url)
+    gateway = GatewayProcess(
+        db=folder / "library.db",
+        upstream="strict",
+        config=config,
+        settings={"budget_tokens": 4_000},
+    )
+    yield gateway
+    assert gateway.stop() == 0, gateway.stderr
+
+
+@in_each_protocol
+def test_reasoning_of_old_turns_is_left_out_where_the_upstream_wants_it_so(
+    stripping_gateway: GatewayProcess, upstream: StubUpstream, topic: str, protocol: Protocol
+) -> None:
+    """CASES F2 (litellm PR#36944)."""
+    client = Client(stripping_gateway.url, protocol)
     old = assistant("done", reasoning_content="old thought", x_kept=1)
     live = asks(call("c1", "look", "{}"), reasoning_content="live thought")
     talk = [user(topic), old, user("again"), live, result("c1", "seen")]
     reply = client.chat(talk)
-    assert reply.status == 200
-    assert upstream.last.messages == [talk[0], assistant("done", x_kept=1), *talk[2:]]
-    stored = [row["body"] for row in gateway.events()]
-    assert stored[:-1] == talk
+    assert reply.status == 200, reply.content
+    sent = json.dumps(upstream.last.json)
+    assert "old thought" not in sent
+    assert "live thought" in sent
+    assert upstream.last.messages[1]["content"] in ("done", [{"type": "text", "text": "done"}])
+    assert upstream.last.json[protocol.items][0] == protocol.own(talk)[0]
+    assert '"x_kept": 1' in sent
+    rows = [row for row in stripping_gateway.events() if row["thread_id"] == reply.thread_id]
+    stored = [one for row in rows for one in protocol.own_of_stored(row["body"])]
+    own = protocol.own(talk)
+    assert stored[: len(own)] == own
 
 
-def test_reasoning_of_old_turns_stays_by_default(ask: Ask, topic: str) -> None:
+@in_each_protocol
+def test_reasoning_of_old_turns_stays_by_default(ask: Ask, topic: str, protocol: Protocol) -> None:
     """CASES F2 (litellm PR#36944)."""
     talk = [user(topic), assistant("done", reasoning_content="old thought"), user("again")]
     _, seen = ask(talk)
-    assert seen.messages == talk
+    assert seen.json[protocol.items] == protocol.own(talk)
 
 
 @in_each_protocol

@@ -5,9 +5,10 @@ import pytest
 from tests.e2e.answers import Json, said
 from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.protocols import in_each_protocol
+from tests.e2e.protocols import CHAT, MESSAGES, Protocol, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import (
+    MODEL,
     Client,
     assistant,
     filler,
@@ -19,6 +20,7 @@ from tests.e2e.talk import (
 )
 
 
+@in_each_protocol
 def test_two_conversations_with_one_start_are_two_from_where_they_differ(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -40,6 +42,7 @@ def test_two_conversations_with_one_start_are_two_from_where_they_differ(
     assert "5521" not in texts(does_not.messages)
 
 
+@in_each_protocol
 def test_a_conversation_that_began_alike_is_recalled_from_the_project_and_an_edit_is_not(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -61,6 +64,7 @@ def test_a_conversation_that_began_alike_is_recalled_from_the_project_and_an_edi
     assert "9941" not in texts(seen.messages)
 
 
+@in_each_protocol
 def test_two_equal_starts_with_their_own_sessions_share_nothing(ask: Ask, topic: str) -> None:
     """CASES H1 (headroom#1808)."""
     start = [user(f"{topic} hello")]
@@ -69,6 +73,7 @@ def test_two_equal_starts_with_their_own_sessions_share_nothing(ask: Ask, topic:
     assert one.thread_id != two.thread_id
 
 
+@in_each_protocol
 def test_a_volatile_system_text_does_not_split_a_conversation(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
@@ -85,6 +90,7 @@ def test_a_volatile_system_text_does_not_split_a_conversation(
     assert len(threads) == 1
 
 
+@in_each_protocol
 @pytest.mark.parametrize("tag", ["environment_context", "system-reminder"])
 def test_a_volatile_block_in_the_first_message_does_not_split_a_conversation(
     ask: Ask, gateway: GatewayProcess, topic: str, tag: str
@@ -102,6 +108,7 @@ def test_a_volatile_block_in_the_first_message_does_not_split_a_conversation(
     assert len(threads) == 1
 
 
+@in_each_protocol
 def test_a_first_message_of_surroundings_alone_neither_splits_nor_joins(
     ask: Ask, topic: str
 ) -> None:
@@ -287,19 +294,34 @@ def test_going_back_to_an_old_branch_makes_it_the_live_one(
     assert len(branches) == 2
 
 
+def spelled(protocol: Protocol, text: str, *, is_reply: bool) -> Json:
+    """Return a message as a client that is not the first one might write it."""
+    role = "assistant" if is_reply else "user"
+    if protocol is CHAT:
+        more = {"refusal": None, "tool_calls": None} if is_reply else {}
+        return {"content": text, "role": role, **more}
+    part: Json = {"text": text, "type": "text"}
+    if protocol is MESSAGES:
+        return {"content": [part], "role": role}
+    kind = "output_text" if is_reply else "input_text"
+    return {"type": "message", "content": [part | {"type": kind}], "role": role}
+
+
+@in_each_protocol
 def test_another_spelling_of_a_known_message_is_not_a_new_one(
-    ask: Ask, gateway: GatewayProcess, topic: str
+    ask: Ask, client: Client, gateway: GatewayProcess, topic: str, protocol: Protocol
 ) -> None:
     """DESIGN 4.2: the digest is of canonical JSON."""
     first, _ = ask([user(topic)])
-    spelled = [
-        {"content": topic, "role": "user"},
-        {"content": first.text, "role": "assistant", "refusal": None, "tool_calls": None},
-        user("next"),
+    talk = [
+        spelled(protocol, topic, is_reply=False),
+        spelled(protocol, first.text, is_reply=True),
+        *protocol.own([user("next")]),
     ]
-    second, _ = ask(spelled)
-    assert second.thread_id == first.thread_id
-    assert gateway.report(second.turn_id)["events_new"] == 1
+    body = protocol.request({"model": MODEL, "messages": [user("x")]}) | {protocol.items: talk}
+    second = client.http.post(protocol.path, json=body)
+    assert second.headers["x-library-session"] == first.thread_id
+    assert gateway.report(second.headers["x-library-turn"])["events_new"] == 1
 
 
 @in_each_protocol

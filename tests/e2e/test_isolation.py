@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.answers import Json
 from tests.e2e.gateway_process import GatewayProcess, run_cli
+from tests.e2e.protocols import CHAT, Protocol, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, Reply, assistant, filler, texts, user
 
@@ -20,11 +21,13 @@ LEAVER = "dan"
 class Household:
     """One gateway with a key for each of three people, a collection each."""
 
-    def __init__(self, gateway: GatewayProcess, keys: dict[str, str]) -> None:
+    def __init__(
+        self, gateway: GatewayProcess, keys: dict[str, str], protocol: Protocol = CHAT
+    ) -> None:
         self.gateway = gateway
         self.keys = keys
         self.keys_file = gateway.db.with_name("keys.json")
-        self.client = Client(gateway.url)
+        self.client = Client(gateway.url, protocol)
 
     def headers(self, owner: str) -> dict[str, str]:
         return {"authorization": f"Bearer {self.keys[owner]}"}
@@ -56,8 +59,10 @@ def kept(
 
 
 @pytest.fixture
-def household(kept: tuple[GatewayProcess, dict[str, str]], upstream: StubUpstream) -> Household:
-    return Household(*kept)
+def household(
+    kept: tuple[GatewayProcess, dict[str, str]], upstream: StubUpstream, protocol: Protocol
+) -> Household:
+    return Household(*kept, protocol)
 
 
 def test_no_key_and_a_wrong_key_are_refused(
@@ -100,6 +105,7 @@ def test_a_revoked_key_is_refused(household: Household, topic: str) -> None:
     assert household.chat("ada", [user(topic)]).status == 200
 
 
+@in_each_protocol
 def test_a_session_id_counts_only_inside_its_own_keys_collection(
     household: Household, upstream: StubUpstream, topic: str
 ) -> None:
@@ -115,6 +121,7 @@ def test_a_session_id_counts_only_inside_its_own_keys_collection(
     assert {r["collection"] for r in rows if r["text"] == f"{topic} his"} == {"ben"}
 
 
+@in_each_protocol
 def test_equal_transcripts_of_two_keys_are_two_threads(household: Household, topic: str) -> None:
     """CASES H3, by content."""
     first = household.chat("ada", [user(topic)])

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.answers import Json, Step
+from tests.e2e.answers import Json
 from tests.e2e.conftest import BUDGET_TOKENS, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.protocols import MESSAGES, named_event
@@ -241,61 +241,6 @@ def test_claude_code_names_its_session(http: Client, topic: str, kind: str) -> N
         threads.append(sent.headers["x-library-session"])
     assert sent.headers["x-library-identified-by"] == kind.split(" ")[0]
     assert threads[0] == threads[2] != threads[1]
-
-
-ODD_EVENTS: dict[str, list[Step]] = {
-    "pings and unknown events": [
-        named_event("ping"),
-        named_event("vendor_note", note="hi"),
-        b": a comment\n\n",
-        MESSAGES.piece("x"),
-        *MESSAGES.end,
-    ],
-    "other line ends": [
-        MESSAGES.piece("é漢").replace(b"\n", b"\r\n"),
-        *MESSAGES.end,
-    ],
-    "an event in many pieces": [
-        bytes([byte]) for byte in MESSAGES.piece("é漢🧭") + b"".join(MESSAGES.end)
-    ],
-    "many events in one piece": [b"".join(MESSAGES.piece("x") for _ in range(400)), *MESSAGES.end],
-    "data without names": [
-        b"data:" + one.partition(b"data:")[2] for one in (MESSAGES.piece("x"), *MESSAGES.end)
-    ],
-    # In one packet: the gateway waits for no other (gateway/relay.py AFTER_DONE_S).
-    "after the end": [MESSAGES.piece("x"), b"".join(MESSAGES.end) + b": bye\n\n"],
-    "no message_stop": [MESSAGES.piece("x"), *MESSAGES.end[:-1]],
-    "malformed ones": [
-        b"event: content_block_delta\ndata: {broken\n\n",
-        named_event("content_block_delta", index="x", delta=None),
-        named_event("content_block_delta", index=0, delta={"type": "new_delta", "x": 1}),
-        b"data: [1]\n\n",
-        MESSAGES.piece("x"),
-        *MESSAGES.end,
-    ],
-}
-
-
-@pytest.mark.parametrize("kind", ODD_EVENTS)
-def test_the_bytes_of_a_messages_stream_are_relayed_unchanged(
-    http: Client, gateway: GatewayProcess, upstream: StubUpstream, topic: str, kind: str
-) -> None:
-    """CASES D3 (bifrost#6523, Portkey gateway#910), D5 (Portkey gateway#1072), D11 (Memori#434)."""
-    steps = [MESSAGES.begin, *ODD_EVENTS[kind]]
-    upstream.script(MESSAGES.streamed(*steps))
-    reply = http.chat([user(topic)], stream=True)
-    assert reply.content == b"".join(step for step in steps if isinstance(step, bytes))
-    report = gateway.report(reply.turn_id)
-    assert (report["state"], report["finish_reason"]) == ("done", "end_turn")
-    assert report["usage"]["prompt_tokens"] == 11
-    assert report["usage"]["completion_tokens"] == 7
-    [row] = [
-        row
-        for row in gateway.events()
-        if row["turn_id"] == reply.turn_id and row["role"] == "assistant"
-    ]
-    assert row["text"]
-    assert not row["is_partial"]
 
 
 def test_blocks_of_a_stream_are_put_together_and_known_again(

@@ -1,6 +1,7 @@
 """Random damage to a good request: the client is told, the gateway and its library stay whole."""
 
 import json
+import os
 import random
 from collections import Counter
 from typing import Any
@@ -12,7 +13,7 @@ from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, asks, assistant, result, small_talk, system, tool, user
 
-REQUESTS = 250
+REQUESTS = int(os.environ.get("ODD_REQUESTS", "250"))
 ODD: tuple[Any, ...] = (
     *(None, True, -1, 1.5, 10**30, "", " ", "x", "é", "\x00", [], {}, [None], [1]),
     *(
@@ -100,7 +101,7 @@ def test_a_damaged_request_never_ends_in_a_server_error_and_harms_nothing(
         answer = client.http.post(
             "/chat/completions", content=json.dumps(body).encode(), headers=headers
         )
-        assert answer.status_code < 500, body
+        assert answer.status_code < 500, (gateway.stderr[-3_000:], body)
         statuses[answer.status_code] += 1
     assert statuses[200] > REQUESTS // 5
     gateway.wait_indexed()
