@@ -55,6 +55,16 @@ def _kind(found: re.Match[str]) -> str:
     return f"[masked {str(found.lastgroup).replace('_', ' ')}]"
 
 
+def mask_message(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with every string in it masked; a name that is the end of its source is cut
+    from the masked one, since half a secret has no form to be known by."""
+    masked: dict[str, Any] = mask_body(body)
+    name, source = body.get("name"), body.get("source")
+    if isinstance(name, str) and name and isinstance(source, str) and source.endswith(name):
+        masked["name"] = masked["source"][-len(name) :]
+    return masked
+
+
 def mask_body(value: Any) -> Any:
     """Return a JSON value with every string in it masked; keys are left alone."""
     if isinstance(value, str):

@@ -69,7 +69,7 @@ class MovingRoutes:
         )
         principal = principal_of(request)
         counts = {"added_count": 0, "known_count": 0, "renamed_count": 0}
-        for run in await asyncio.to_thread(lambda: list(_runs(body))):
+        for run in await asyncio.to_thread(_runs, body):
             collection = run.thread.collection or principal.collection
             if not principal.is_owner:
                 collection = principal.collection
@@ -170,9 +170,9 @@ def _lines(lines: list[dict[str, Any]]) -> Response:
     return Response(b"".join(map(dumped, lines)), media_type=LINES)
 
 
-def _runs(body: bytes) -> Iterator[_Run]:
-    """Yield the lines of a body in order, neighbours of one thread together; last the threads that
-    have no line but their own.
+def _runs(body: bytes) -> list[_Run]:
+    """Return the lines of a body in order, neighbours of one thread together. Threads that have no
+    line but their own come first where they are chats, that may own a record, else last.
 
     Raises:
         BadParameter: a line is none of ours.
@@ -180,20 +180,20 @@ def _runs(body: bytes) -> Iterator[_Run]:
     """
     threads: dict[str, MovedThread] = {}
     alone: dict[str, None] = {}
-    run, name = None, ""
+    runs: list[_Run] = []
+    name = None
     for thread, said in _read(body, threads):
         if isinstance(said, MovedThread):
             alone[thread] = None
             continue
         alone.pop(thread, None)
-        if run is None or thread != name:
-            if run is not None:
-                yield run
-            run, name = _Run(threads[thread]), thread
-        run.events.append(said) if isinstance(said, MovedEvent) else run.pins.append(said)
-    if run is not None:
-        yield run
-    yield from (_Run(threads[thread]) for thread in alone)
+        if thread != name:
+            runs.append(_Run(threads[thread]))
+            name = thread
+        runs[-1].events.append(said) if isinstance(said, MovedEvent) else runs[-1].pins.append(said)
+    others = [_Run(threads[thread]) for thread in alone]
+    chats = [run for run in others if run.thread.record is None]
+    return [*chats, *runs, *(run for run in others if run.thread.record is not None)]
 
 
 def _read(

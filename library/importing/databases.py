@@ -11,14 +11,15 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from library.importing.items import EMPTY, SYSTEM, Ended, Item, Items, LeftOut, Said, Unread
+from library.importing.items import EMPTY, SYSTEM, Ended, Item, Items, Said, Unread
+from library.importing.seed_catalog import Card, records
 from library.importing.times import moment
 
 MAGIC = b"SQLite format 3\x00"
-CATALOG = LeftOut("catalog records that are no messages")
 _ROLES = frozenset({"user", "assistant", "tool"})
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
@@ -28,13 +29,22 @@ ORDER BY namespace, session_id, sequence
 """
 _SESSION_RECORDS = """
 SELECT namespace, source, text, metadata_json, created_at FROM records AS r
-WHERE source LIKE 'conversation:%' AND NOT EXISTS (
+WHERE source LIKE 'conversation:%'
+    AND json_extract(metadata_json, '$.promoted_from_record_id') IS NULL
+    AND NOT EXISTS (
     SELECT 1 FROM thread_events AS e
     WHERE e.namespace = r.namespace AND 'conversation:' || e.session_id = r.source
 )
 ORDER BY namespace, source, json_extract(metadata_json, '$.turn'), created_at, id
 """
-_OTHER_RECORDS = "SELECT count(*) FROM records WHERE source NOT LIKE 'conversation:%'"
+_CARDS = """
+SELECT namespace, id, text, metadata_json, source, importance, created_at, updated_at, expires_at,
+       scope, owner_session_id, team_id
+FROM records
+WHERE source NOT LIKE 'conversation:%'
+    OR json_extract(metadata_json, '$.promoted_from_record_id') IS NOT NULL
+ORDER BY namespace, scope, owner_session_id, team_id, source, created_at, id
+"""
 _MESSAGES = """
 SELECT id, content, timestamp, metadata FROM nodes WHERE type = 'Message'
 ORDER BY json_extract(metadata, '$.seq'), timestamp, id
@@ -51,14 +61,13 @@ def tables(path: Path) -> frozenset[str]:
 
 
 def seed_library(path: Path) -> Items:
-    """Yield the threads of a Library of Context, protected events pinned."""
+    """Yield the threads of a Library of Context, protected events pinned, and its catalog."""
     try:
         with _opened(path) as connection:
             yield from _chats(_event_rows(connection))
             yield from _chats(_record_rows(connection))
-            (count,) = connection.execute(_OTHER_RECORDS).fetchone()
-            for _ in range(count):
-                yield CATALOG
+            cards = map(Card._make, connection.execute(_CARDS))
+            yield from records(cards, now=datetime.now(UTC))
     except sqlite3.DatabaseError as error:
         yield Unread("the database", str(error))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from library.kinds.filter import Importance, InsightType
+from library.kinds.filter import Importance, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,24 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Insight:
-    """One fact, decision, preference, finding, todo or rule that was remembered on purpose."""
+class Record:
+    """An insight, a document or a chunk: what was put by on purpose."""
 
     ref: str
     """Names it for good in its source, so that a second import knows it again."""
+    kind: Kind
     text: str
-    type: InsightType
-    importance: Importance
+    type: str
+    """Of an insight or a chunk; a document's is told by its source."""
+    importance: Importance = "medium"
     tags: tuple[str, ...] = ()
     at: datetime | None = None
+    project: str = ""
+    source: str = ""
+    title: str = ""
+    collection: str | None = None
+    owner: str | None = None
+    """Session of the one conversation that finds it; None: all of its collection do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ class Unread:
     reason: str
 
 
-Item = Said | Insight | Ended | LeftOut | Unread
+Item = Said | Record | Ended | LeftOut | Unread
 Items = Iterator[Item]
 
 

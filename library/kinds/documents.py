@@ -89,7 +89,7 @@ class Documents:
             source=_source(source),
             title=name_of(title, name="title"),
             tags=tags_of(tags),
-            digest=_digest(content),
+            digest=digest_of(content),
         )
         facts = self._kinds.kept(facts)  # Before its parts get the end of its source as a name.
         key = (collection_id, facts.project, facts.source)
@@ -122,7 +122,7 @@ class Documents:
 
         """
         text_of(text, most_chars=TEXT_CHARS_MAX)
-        digest = _digest(text.encode())
+        digest = digest_of(text.encode())
         facts = Facts(
             kind="chunk",
             type=one_of(type, CHUNK_TYPES, name="type"),
@@ -178,7 +178,7 @@ class Documents:
         said_at = said_at or now
         version = 1 if known is None else known.version + 1
         parts = await asyncio.to_thread(
-            lambda: list(_parts(extracted, facts, version=version, said_at=said_at))
+            lambda: list(parts_of(extracted, facts, version=version, said_at=said_at))
         )
         begun = await self._stored(collection_id, facts, parts, known, said_at=said_at)
         await self._wait_indexed(begun.record.no, INDEX_WAIT_S)
@@ -277,7 +277,7 @@ class Documents:
         return await self._landing.forget(names, collection_id=collection_id)
 
 
-def _parts(
+def parts_of(
     extracted: Extracted, facts: Facts, *, version: int, said_at: datetime
 ) -> Iterator[IncomingMessage]:
     """Yield the parts of a document: together they are its text, to the last character."""
@@ -330,5 +330,6 @@ def _title(extracted: Extracted) -> str:
     return printable[:200].strip()
 
 
-def _digest(content: bytes) -> bytes:
+def digest_of(content: bytes) -> bytes:
+    """Return what tells that a document, or a chunk, is the same."""
     return blake2b(CUT_VERSION + content, digest_size=16).digest()

@@ -27,7 +27,7 @@ class MovedRecord:
     told_count: int
     said_at: datetime
     owner: str | None = None
-    """Id of the one thread that finds it, which must be there; None: all do."""
+    """Id or session of the one thread that finds it, which must be there; None: all do."""
 
 
 @dataclass(frozen=True, slots=True)

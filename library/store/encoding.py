@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from library.errors import StoreCorrupt
-from library.masking import mask, mask_body
+from library.masking import mask, mask_message
 from library.parts import MARK_JSON, PART_CHARACTERS_MIN, join, split
 from library.records import Event
 from library.store.statements import SQL
@@ -64,7 +64,7 @@ def encode(body: Mapping[str, Any], text: str, *, mask_secrets: bool) -> Encoded
     """Return the stored form of a message."""
     is_masked = False
     if mask_secrets:
-        masked, masked_text = mask_body(body), mask(text)
+        masked, masked_text = mask_message(body), mask(text)
         is_masked = masked_text != text or masked != body
         body, text = masked, masked_text
     stored_text = None if readable(body) == text else text

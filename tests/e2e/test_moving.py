@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import time
 import zipfile
@@ -18,6 +19,7 @@ from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, assistant, user
 from tests.unit.library.importing.test_chatgpt import conversation, node
 from tests.unit.library.importing.test_claude_code import line, result, text, use
+from tests.unit.library.importing.test_databases import library_file
 from tests.unit.library.importing.test_rlm_claude import written as rlm_folder
 
 WAIT_S = 30.0
@@ -188,15 +190,92 @@ def _wal_bytes(db: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def test_what_rlm_claude_remembered_is_taken_in_once(tmp_path: Path) -> None:
+def test_a_large_import_that_is_killed_goes_on_and_has_everything_once(tmp_path: Path) -> None:
+    """Issue 6: `kill -9`, again and again: nothing is there twice, and nothing is lost."""
+    path, count = tmp_path / "long.jsonl", 20_000
+    with path.open("w") as file:
+        for number in range(count):
+            said = {
+                "role": "user",
+                "content": f"note {number} of many",
+                "timestamp": EPOCH + number,
+            }
+            file.write(json.dumps(said) + "\n")
+    db = tmp_path / "library.db"
+    plain = clean_environment({"embedder": "none"})
+    for _ in range(3):
+        before = _wal_bytes(db)
+        running = subprocess.Popen(
+            [*COMMAND, "import", str(path), "--db", str(db), "--quiet"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=plain,
+        )
+        until = time.monotonic() + WAIT_S
+        while abs(_wal_bytes(db) - before) < 2**19 and time.monotonic() < until:
+            time.sleep(0.01)
+        running.kill()
+        assert running.wait(WAIT_S) == -signal.SIGKILL
+    done = summary(run_cli("import", str(path), "--db", str(db), "--json", "--quiet", env=plain))
+    assert done["known"] > 0
+    assert done["known"] + done["added"] == count
+    assert run_cli("verify", "--db", str(db), env=plain).returncode == 0
+    out = tmp_path / "out.jsonl"
+    run_cli("export", str(out), "--db", str(db), env=plain)
+    lines = [json.loads(one) for one in out.read_text().splitlines()]
+    events = [one for one in lines if one["kind"] == "event"]
+    assert [one["body"]["content"] for one in events] == [
+        f"note {number} of many" for number in range(count)
+    ]
+    assert [datetime.fromisoformat(one["at"]).timestamp() for one in events] == [
+        EPOCH + number for number in range(count)
+    ]
+
+
+def test_what_rlm_claude_remembered_and_put_by_is_taken_in_once(tmp_path: Path) -> None:
     db, plain = tmp_path / "library.db", clean_environment({"embedder": "none"})
-    source = rlm_folder(tmp_path / "context")
-    for added in (2, 0):
+    source = rlm_folder(tmp_path / "my context")
+    for added in (4, 0):
         answer = run_cli("import", str(source), "--db", str(db), "--json", env=plain, check=False)
         assert answer.returncode == 1  # One of them has no content, which is told.
         done = summary(answer)
-        assert (done["added"], done["problem_count"]) == (added, 1)
-        assert done["left_out"] == {"chunks of conversations": 1}
+        assert (done["added"], done["records"], done["problem_count"]) == (added, 4, 1)
+        assert done["left_out"] == {}
     pinned = run_cli("pin", "--db", str(db), env=plain).stdout
     assert "We deploy on Fridays." in pinned
-    assert run_cli("verify", "--db", str(db)).returncode == 0
+    found = run_cli("consult", "boathouse", "--kind", "chunk", "--db", str(db), "--json", env=plain)
+    [hit] = json.loads(found.stdout)["hits"]
+    assert hit["text"] == "def f():\n    return 'boathouse'\n"
+    assert run_cli("verify", "--db", str(db), env=plain).returncode == 0
+
+
+def test_the_catalog_of_a_library_of_context_is_taken_in_once(tmp_path: Path) -> None:
+    db, plain = tmp_path / "library.db", clean_environment({"embedder": "none"})
+    seed = library_file(tmp_path / "seed.db")
+    with closing(sqlite3.connect(seed)) as connection, connection:
+        for number, (text, about, scope, owner) in enumerate(
+            [
+                ("herons nest in", {"chunk_index": 0}, "project", None),
+                ("nest in the reeds", {"chunk_index": 1}, "project", None),
+                ("only s1 knows the otter", {}, "thread", "s1"),
+                ("a quiet thread knows the beaver", {}, "thread", "never spoke"),
+            ]
+        ):
+            source = "birds.md" if about else "mcp"
+            row = ("home", f"c{number}", text, json.dumps(about), source, scope, owner)
+            connection.execute(
+                "INSERT INTO records VALUES (?,?,?,x'',0,?,?,.5,1,9.0,9.0,9.0,NULL,'h',?,?,NULL)",
+                row,
+            )
+    for added in (8, 0):
+        where = ("--db", str(db))
+        answer = run_cli(
+            "import", str(seed), "--collection", "default", *where, "--json", env=plain
+        )
+        done = summary(answer)
+        assert (done["added"], done["records"], done["problems"]) == (added, 4, [])
+    opened = run_cli("consult", "herons reeds", *where, "--json", env=plain)
+    [hit] = json.loads(opened.stdout)["hits"]
+    assert (hit["text"], hit["kind"]) == ("herons nest in the reeds", "document")
+    assert not json.loads(run_cli("consult", "otter", *where, "--json", env=plain).stdout)["hits"]
+    assert run_cli("verify", "--db", str(db), env=plain).returncode == 0

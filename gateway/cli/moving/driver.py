@@ -17,11 +17,9 @@ from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.chain import ROOT, extend
 from library.errors import Unacceptable
-from library.importing.items import SYSTEM, Ended, Insight, Item, LeftOut, Row, Said, Unread
+from library.importing.items import SYSTEM, Ended, Item, LeftOut, Record, Row, Said, Unread
+from library.importing.shelving import shelved
 from library.kinds.filter import CRITICAL, IMPORTANCES
-from library.kinds.insights import Told, edition_of
-from library.kinds.record import Facts
-from library.kinds.words import tags_of, text_of
 from library.moving.lines import (
     BadLine,
     Header,
@@ -63,6 +61,8 @@ class Summary:
 
     files: int = 0
     conversations: int = 0
+    records: int = 0
+    """Insights, documents and chunks."""
     added: int = 0
     known: int = 0
     renamed: int = 0
@@ -183,8 +183,8 @@ class Messages:
         for item in items:
             if isinstance(item, Said):
                 self._say(item)
-            elif isinstance(item, Insight):
-                self._remember(item)
+            elif isinstance(item, Record):
+                self._shelve(item)
             elif isinstance(item, Ended):
                 self._end(item)
             elif isinstance(item, LeftOut):
@@ -231,30 +231,36 @@ class Messages:
                 self._path, f"message {item.ref}", name, pin_line(name, MovedPin(chain))
             )
 
-    def _remember(self, item: Insight) -> None:
-        """Shelve an insight as a thread of its own, which its source's name tells again."""
-        place = f"insight {item.ref}"
+    def _shelve(self, item: Record) -> None:
+        """Shelve a record as a thread of its own, which its source's name tells again."""
+        place = f"{item.kind} {item.ref}"
         try:
-            told = Told(text_of(item.text).strip(), _facts(item), "", item.at)
+            facts, edition = shelved(item, now=datetime.now(UTC))
         except Unacceptable as error:
             self._summary.note(self._path, place, str(error))
             return
-        edition = edition_of(told, version=1, now=datetime.now(UTC))
-        [part] = edition.messages
-        record = MovedRecord(told.facts, version=1, told_count=1, said_at=edition.said_at)
-        digest = blake2b(f"insight {item.ref}".encode(), digest_size=THREAD_ID_BYTES)
-        thread = MovedThread(self._collection or "", id=digest.hexdigest(), record=record)
-        name = f"insight/{item.ref}"
-        self._batch.name(name, thread_line(name, thread))
-        event = MovedEvent(
-            ROOT, part.digest, part.role, part.body, part.text, occurred_at=edition.said_at
+        if item.owner is not None:
+            self._name_chat(item.collection, item.owner)
+        record = MovedRecord(
+            facts, version=1, told_count=1, said_at=edition.said_at, owner=item.owner
         )
-        self._batch.add(self._path, place, name, event_line(name, event, is_text_of_body=True))
+        digest = blake2b(f"{item.kind} {item.ref}".encode(), digest_size=THREAD_ID_BYTES)
+        collection = self._collection or item.collection or ""
+        thread = MovedThread(collection, id=digest.hexdigest(), record=record)
+        name = f"{item.kind}/{item.ref}"
+        self._batch.name(name, thread_line(name, thread))
+        chain = ROOT
+        for part in edition.messages:
+            event = MovedEvent(
+                chain, part.digest, part.role, part.body, part.text, occurred_at=edition.said_at
+            )
+            self._batch.add(self._path, place, name, event_line(name, event, is_text_of_body=True))
+            chain = extend(chain, part.digest)
         if item.importance == IMPORTANCES[CRITICAL]:
-            pin = MovedPin(extend(ROOT, part.digest), is_everywhere=True)
+            pin = MovedPin(extend(ROOT, edition.messages[0].digest), is_everywhere=True)
             self._batch.add(self._path, f"pin of {place}", name, pin_line(name, pin))
         self._batch.end(name)
-        self._summary.conversations += 1
+        self._summary.records += 1
 
     def _end(self, item: Ended) -> None:
         """Let the thread's live branch end where the source says."""
@@ -269,19 +275,19 @@ class Messages:
     def _chat(self, item: Said) -> _Chat:
         name = _name(item)
         if name not in self._chats:
-            session_id = "".join(c for c in item.session_id if c.isprintable())[:SESSION_CHARS_MAX]
-            collection = self._collection or item.collection or ""
-            thread = MovedThread(collection, session_id=session_id)
-            self._chats[name] = _Chat(thread)
-            self._batch.name(name, thread_line(name, thread))
+            self._chats[name] = _Chat(self._name_chat(item.collection, item.session_id))
             self._summary.conversations += 1
         return self._chats[name]
 
-
-def _facts(item: Insight) -> Facts:
-    return Facts(
-        kind="insight", type=item.type, importance=item.importance, tags=tags_of(item.tags)
-    )
+    def _name_chat(self, collection: str | None, session_id: str) -> MovedThread:
+        """Let there be a thread of a session, with or without messages."""
+        thread = MovedThread(
+            self._collection or collection or "",
+            session_id="".join(c for c in session_id if c.isprintable())[:SESSION_CHARS_MAX],
+        )
+        name = f"{collection or ''}/{session_id}"
+        self._batch.name(name, thread_line(name, thread))
+        return thread
 
 
 def _name(item: Said | Ended) -> str:

@@ -192,9 +192,10 @@ async def _index(library: LibraryClient, tell: Tell) -> None:
 
 def told(summary: Summary) -> list[str]:
     """Return what an import did, in words."""
+    records = f" and {summary.records:,} records" if summary.records else ""
     lines = [
         f"{summary.added:,} messages added, {summary.known:,} were there, in "
-        f"{summary.conversations:,} conversations of {summary.files:,} files"
+        f"{summary.conversations:,} conversations{records} of {summary.files:,} files"
     ]
     lines += [f"left out: {count:,} {what}" for what, count in sorted(summary.left_out.items())]
     if summary.renamed:

@@ -20,7 +20,7 @@ from library.store.matching import Node
 from library.store.recording import collection_number
 from library.store.shelved.rows import row_of, set_tags
 from library.store.statements import SQL
-from library.store.threads import pin
+from library.store.threads import pin, thread_number
 from library.store.tree import Options, Tree
 
 SEQ_MAX = 10**15
@@ -38,7 +38,8 @@ def graft(
     """Store what is new of a run of events, in order, and its pins; return what was.
 
     Raises:
-        UnknownRecord: what an event follows, or a pin holds, is not in the thread.
+        UnknownRecord: what an event follows, or a pin holds, is not in the thread, or the thread
+            is not there that alone finds the record.
         TooManyPins: there are more than a thread may have.
 
     """
@@ -186,11 +187,8 @@ def _take_record(
     if row is not None and row[0] >= record.version:
         return
     owner_no = None
-    if record.owner is not None:
-        found = connection.execute(SQL["thread_by_id"], (record.owner, collection_id)).fetchone()
-        if found is None:  # Without its owner everybody would find it.
-            raise UnknownRecord(kind="thread", name=record.owner)
-        owner_no = found[0]
+    if record.owner is not None:  # Without its owner everybody would find it.
+        owner_no = thread_number(connection, record.owner, collection_id)
     facts = replace(record.facts, owner_no=owner_no)
     if options.mask_secrets:
         facts = masked_facts(facts)
@@ -207,11 +205,8 @@ def _pin(tree: Tree, thread: MovedThread, seq: int, *, is_everywhere: bool) -> N
         name = f"{GENERATED_PREFIX}{seq}"
         pin(tree.connection, name, collection_id=tree.collection_id, everywhere=is_everywhere)
         return
-    key = (owner, tree.collection_id)
-    found = tree.connection.execute(SQL["thread_by_id"], key).fetchone()
-    if found is None:
-        raise UnknownRecord(kind="thread", name=owner)
-    tree.connection.execute(SQL["insert_pin"], (tree.collection_id, found[0], seq))
+    number = thread_number(tree.connection, owner, tree.collection_id)
+    tree.connection.execute(SQL["insert_pin"], (tree.collection_id, number, seq))
 
 
 def _settle(tree: Tree, thread: MovedThread, grafting: _Grafting) -> bool:

@@ -6,8 +6,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from library.importing.databases import CATALOG, seed_library, seed_ralc, tables
-from library.importing.items import SYSTEM
+from library.importing.databases import seed_library, seed_ralc, tables
+from library.importing.items import SYSTEM, Record
 from tests.unit.library.importing.reading import left_out, paths, said, unread
 
 RECORDS = """
@@ -58,7 +58,9 @@ def test_threads_of_a_library_are_read_with_what_was_protected(tmp_path: Path) -
     path = library_file(tmp_path / "library.db")
     items = list(seed_library(path))
     assert sorted(paths(items).values()) == [["Where?", "Here."], ["first", "later"]]
-    assert left_out(items) == [SYSTEM.what, CATALOG.what]
+    assert left_out(items) == [SYSTEM.what]
+    [note] = (one for one in items if isinstance(one, Record))
+    assert (note.text, note.kind, note.source) == ("a note", "insight", "manual")
     where, here, *_ = said(items)
     assert (where.is_pinned, here.is_pinned) == (False, True)
     assert (where.collection, where.session_id) == ("home", "s1")

@@ -13,7 +13,7 @@ from library.errors import Unacceptable, UnknownRecord
 from library.extracting.media import Extracted
 from library.grep.grep import Pattern, grep
 from library.kinds.citing import citation
-from library.kinds.documents import Document, _parts
+from library.kinds.documents import Document, parts_of
 from library.kinds.filter import Filter
 from library.kinds.opening import Opened, open_record
 from library.kinds.record import Facts
@@ -124,7 +124,7 @@ def test_the_parts_of_a_document_are_its_text_and_say_on_which_lines_they_are(
 ) -> None:
     extracted = Extracted("code" if is_code else "text", text)
     facts = Facts(kind="document", type="text", source="a")
-    parts = list(_parts(extracted, facts, version=1, said_at=START))
+    parts = list(parts_of(extracted, facts, version=1, said_at=START))
     if text.isspace():
         assert parts == []
         return
