@@ -1,4 +1,4 @@
-"""A record that a reader found, as it is shelved here. Pure.
+"""A record that a reader found, as it is shelved here.
 
 Raises: `Unacceptable`, a part of it is not what it must be.
 """
