@@ -29,6 +29,7 @@ from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
 from gateway.routes.moving import MovingRoutes
 from gateway.routes.passthrough import PassThrough
+from gateway.routes.promotions import PromotionRoutes
 from gateway.routes.responses import BASE as RESPONSES_BELOW
 from gateway.routes.responses import ResponsesBelow
 from gateway.routes.savings import SavingsRoutes
@@ -70,6 +71,7 @@ def build_app(
         *MovingRoutes(gateway).routes(),
         *SavingsRoutes(gateway).routes(),
         *InsightRoutes(gateway).routes(),
+        *PromotionRoutes(gateway).routes(),
         *DocumentRoutes(gateway).routes(),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)

@@ -25,6 +25,8 @@ from pathlib import Path
 import msgspec
 
 from gateway.refusals import KeyRequired
+from library.errors import Unacceptable
+from library.kinds.teams import is_shelf, shelf_of
 from library.records import Scope
 
 DEFAULT_COLLECTION = "default"
@@ -65,11 +67,30 @@ class GatewayKey(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     collection: str
     scopes: tuple[Scope, ...] = SCOPES
+    teams: tuple[str, ...] = ()
+    """Whose shelves it reads, and may promote records to: this and nothing else makes a member."""
     budget_tokens: int | None = None
     """In place of the setting, for this key's requests."""
     upstream: str | None = None
     """A name from [upstreams], in place of the setting."""
     created_at: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a key that would have a team's shelf as its own, or be in no team by name.
+
+        Raises:
+            ValueError: it would.
+
+        """
+        if is_shelf(self.collection):
+            raise ValueError(f"collection {self.collection!r} is a team's; give the key --team")
+        if self.teams and "project" not in self.scopes:
+            raise ValueError("who reads a team's shelf reads the own project, too")
+        for team in self.teams:
+            try:
+                shelf_of(team)
+            except Unacceptable as error:
+                raise ValueError(str(error)) from error
 
 
 class _KeysFile(msgspec.Struct, frozen=True):
@@ -81,7 +102,10 @@ class Principal:
     """Who asks, and how far they reach."""
 
     collection: str
+    name: str = ""
+    """Of the key; "": asked without one."""
     scopes: tuple[Scope, ...] = SCOPES
+    teams: tuple[str, ...] = ()
     budget_tokens: int | None = None
     upstream: str | None = None
     address: str | None = None
@@ -129,6 +153,7 @@ def add_key(
     key_id: str,
     collection: str,
     scopes: tuple[Scope, ...] = SCOPES,
+    teams: tuple[str, ...] = (),
     budget_tokens: int | None = None,
     upstream: str | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -138,6 +163,7 @@ def add_key(
     Raises:
         KeyNameTaken: there is one of that name.
         KeysFileUnusable: the file cannot be read or written.
+        ValueError: no key may have such a collection, or such teams.
 
     """
     present = list_keys(path)
@@ -149,6 +175,7 @@ def add_key(
         sha256=hashed(clear),
         collection=collection,
         scopes=scopes,
+        teams=teams,
         budget_tokens=budget_tokens,
         upstream=upstream,
         created_at=now().isoformat(timespec="seconds"),
@@ -227,7 +254,9 @@ class Keyring:
             if found is not None:
                 return Principal(
                     collection=found.collection,
+                    name=found.id,
                     scopes=found.scopes,
+                    teams=found.teams,
                     budget_tokens=found.budget_tokens,
                     upstream=found.upstream,
                     is_keyed=True,

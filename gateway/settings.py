@@ -140,10 +140,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = 1_024
     recall: Annotated[
-        Literal["thread", "project"],
+        Literal["thread", "project", "team"],
         Meta(
-            description="What a request may recall from: its own "
-            "thread, or every thread of its collection."
+            description="What a request may recall from: its own thread, every thread of its "
+            "collection, or those and the shelves of its key's teams."
         ),
     ] = "thread"
     observe: Annotated[

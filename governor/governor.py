@@ -358,7 +358,7 @@ def _is_as_it_came(
     if recorded is None:
         return True
     has_pins_outside = not {*recorded.pins} <= {*recorded.event_seqs}
-    has_past = policy.recall == "project" or (policy.recall == "thread" and _is_cut(recorded))
+    has_past = policy.is_wide or (policy.recall == "thread" and _is_cut(recorded))
     return not (has_pins_outside or has_past)
 
 

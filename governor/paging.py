@@ -91,7 +91,7 @@ class Paging:
         """Tell whether there is a past outside the transcript's own newest part."""
         return (
             self.has_earlier_past
-            or self.policy.recall == "project"
+            or self.policy.is_wide
             or self.layout.total_tokens() > self.budget_tokens
         )
 

@@ -29,6 +29,8 @@ HITS = 64
 ELSEWHERE = 0
 """No thread's number: every record says which conversation it is from."""
 Counting = Callable[[str], int]
+Key = tuple[frozenset[int], int, str]
+"""Of a desk: the collections that records on it may be of, its own, and its session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,14 @@ class DeskRequest:
     minimum_relevance: float
     keep: tuple[str, ...] = ()
     """Ids of records to lay out before all others."""
+    team_ids: frozenset[int] = frozenset()
+    """Shelves of the asker's teams. Who is in others has a desk of their own: what lies on one
+    depends on them."""
+
+    @property
+    def key(self) -> "Key":
+        """What tells this desk from others."""
+        return self.team_ids | {self.collection_id}, self.collection_id, self.session
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ class StandingDesks:
         self._library = library
         self._clock = clock
         self._count = count
-        self._kept: OrderedDict[tuple[int, str], StandingDesk] = OrderedDict()
+        self._kept: OrderedDict[Key, StandingDesk] = OrderedDict()
 
     async def refresh(
         self, request: DeskRequest, *, interval_s: float | None = None
@@ -85,7 +95,7 @@ class StandingDesks:
             UnknownRecord: there is no record of an id in `keep`.
 
         """
-        key = (request.collection_id, request.session)
+        key = request.key
         question = Question(
             words=request.subject,
             asked_on=self._clock.now().date(),
@@ -94,6 +104,7 @@ class StandingDesks:
             thread=request.session,
             scope="project",
             kind=question_kind(request.subject),
+            team_ids=request.team_ids,
         )
         try:
             found = await ask(self._library, question)
@@ -130,9 +141,8 @@ class StandingDesks:
         self._keep(key, standing)
         return standing
 
-    async def read(self, collection_id: int, session: str) -> StandingDesk | None:
+    async def read(self, key: Key) -> StandingDesk | None:
         """Return what lies there, a watched desk renewed when it is due; None: no desk."""
-        key = (collection_id, session)
         standing = self._kept.get(key)
         if standing is None:
             return None
@@ -141,22 +151,21 @@ class StandingDesks:
             return await self.refresh(standing.request, interval_s=standing.interval_s)
         self._kept.move_to_end(key)
         seqs = {entry.seq for entry in standing.desk.entries}
-        events = await self._library.store.events(sorted(seqs), collection_id=collection_id)
+        events = await self._library.store.events(sorted(seqs), collection_id=key[0])
         if len(events) < len(seqs):
             # Some of it was deleted since, and what was deleted is shown to nobody.
             return await self.refresh(standing.request, interval_s=standing.interval_s)
         return standing
 
-    def stop(self, collection_id: int, session: str) -> bool:
+    def stop(self, key: Key) -> bool:
         """Renew a desk no more; what lies there stays. Tell whether it was watched."""
-        key = (collection_id, session)
         standing = self._kept.get(key)
         if standing is None or standing.interval_s is None:
             return False
         self._kept[key] = replace(standing, interval_s=None)
         return True
 
-    def _keep(self, key: tuple[int, str], standing: StandingDesk) -> None:
+    def _keep(self, key: Key, standing: StandingDesk) -> None:
         self._kept[key] = standing
         self._kept.move_to_end(key)
         while len(self._kept) > SESSIONS_MAX:
@@ -164,7 +173,7 @@ class StandingDesks:
 
     async def _kept_hits(self, request: DeskRequest) -> Sequence[Hit]:
         events = [
-            await self._library.store.event_by_id(name, collection_id=request.collection_id)
+            await self._library.store.event_by_id(name, collection_id=request.key[0])
             for name in request.keep
         ]
         return [

@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol, get_args
 from governor.message import Message
 from library.records import Follows, RecordedTurn, TurnState
 
-Recall = Literal["off", "thread", "project"]
+Recall = Literal["off", "thread", "project", "team"]
+"""How far a request recalls; each takes in the one before it."""
 Placement = Literal["user", "system", "attached"]
 """Where a desk stands: in front of the last message of the user, and gone with the next one; behind
 the system text; or in front of the message that it was laid for, as long as that is there."""
@@ -79,6 +80,8 @@ class Policy:
     cache_idle_s: float = 3_600.0
     """After such a pause the provider's cache is cold, so that all may be laid afresh; 0: never."""
     recall: Recall = "thread"
+    teams: tuple[str, ...] = ()
+    """Whose shelves a request recalls from too, with `recall` at `team`."""
     minimum_relevance: float = 0.25
     """Records that score lower stay off the desk."""
     is_observe: bool = False
@@ -88,6 +91,11 @@ class Policy:
     freshness_timeout_s: float = 5.0
     has_reasoning_of_old_turns: bool = True
     """False: reasoning fields of assistant messages before the last user text are left out."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether more is recalled than the thread's own past."""
+        return self.recall in {"project", "team"}
 
 
 class Dialect(Protocol):

@@ -32,6 +32,8 @@ class Question:
     """With a thread: that one alone, or (`project`) all, that one first."""
     kind: QuestionKind = "depth"
     filter: Filter = EVERYTHING
+    team_ids: frozenset[int] = frozenset()
+    """Shelves of the asker's teams, looked at too wherever all threads are."""
 
 
 async def ask(library: Library, question: Question) -> SearchResult:
@@ -60,6 +62,7 @@ async def ask(library: Library, question: Question) -> SearchResult:
         asked_on=question.asked_on,
         kind=question.kind,
         filter=question.filter,
+        team_ids=question.team_ids,
     )
     result = await library.search(query)
     if "index-behind" in result.degraded and await library.wait_caught_up(CATCH_UP_S):

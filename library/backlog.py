@@ -7,7 +7,7 @@ them, so it knows them. What an earlier process left undone is not known here on
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from library.records import Event, RecordedTurn
@@ -98,14 +98,18 @@ class Backlog:
         ]
 
     def of_others(
-        self, collection_id: int, *, thread_no: int | None, is_wanted: Callable[[int], bool]
+        self,
+        reach: Collection[int],
+        *,
+        thread_no: int | None,
+        is_wanted: Callable[[int], bool],
     ) -> list[int]:
-        """Return seqs of the collection's other threads (None: of all) that are wanted, newest
+        """Return seqs of other threads (None: of all) of some collections that are wanted, newest
         first."""
         return [
             seq
             for seq, one in reversed(self._waiting.items())
-            if one.collection_id == collection_id
+            if one.collection_id in reach
             and one.thread_no != thread_no
             and is_wanted(one.thread_no)
         ]

@@ -31,6 +31,7 @@ from library.indexer import Indexer
 from library.kinds.documents import Documents
 from library.kinds.insights import Insights
 from library.kinds.landing import Landing
+from library.kinds.promoting import Promotions
 from library.lexical import LexicalUnavailable
 from library.moving.records import Grafted, MovedEvent, MovedThread, Pins
 from library.records import (
@@ -109,8 +110,7 @@ class Library:
             meaning=self._meaning,
             on_damage=self._indexer.repair_soon,
         )
-        found = (self._search.paths, self._search.listing)
-        self.texts = Texts(self._catalogue, self._records, *found, self._indexer.repair_soon)
+        self.texts = Texts(self._catalogue, self._records, self._search, self._indexer.repair_soon)
         self._rankings = Rankings(
             answer=self._search.run,
             events=self._records.events,
@@ -121,6 +121,7 @@ class Library:
         self._landing = self._landing_of(now)
         self.insights = Insights(self._landing, self.search, self.wait_caught_up)
         self.documents = Documents(self._landing, self.wait_indexed)
+        self.promotions = Promotions(self._landing, self.wait_indexed)
 
     def _landing_of(self, now: Callable[[], datetime]) -> Landing:
         """Return what carries out deletions, and writes to records that are no chats."""
@@ -329,7 +330,6 @@ class Library:
             index |= await self._catalogue.sizes()
         except LexicalUnavailable as error:
             index["error"] = str(error)
-        paths = self._search.paths
         return {
             "recorded_seq": marks.recorded,
             "indexed_seq": marks.indexed,
@@ -342,7 +342,7 @@ class Library:
             ],
             "index": index,
             "embedding": await self._meaning.status(),
-            "path_cache": {"hits": paths.hits, "misses": paths.misses},
+            "path_cache": {"hits": self._search.paths.hits, "misses": self._search.paths.misses},
             "caches": self._cache.stats() | {"record": self._records.stats()},
             "cache_problem": self._cache.problem,
         }  # fmt: skip

@@ -19,6 +19,8 @@ DIGEST_BYTES = 16
 """128 bits: a collision among 2**40 messages has a chance below 2**-48."""
 
 Scope = Literal["thread", "project"]
+Reach = int | frozenset[int] | None
+"""Collections that something may be read from: one, several, or (None) every one."""
 Body = Mapping[str, Any]
 """One message as the client or the upstream wrote it, in its own protocol's JSON."""
 
@@ -301,6 +303,9 @@ class SearchQuery:
     kind: QuestionKind = "depth"
     """How the finds are to be used: each fact's best passages, or one of each of many events."""
     filter: Filter = EVERYTHING
+    team_ids: frozenset[int] = frozenset()
+    """Further collections that are searched with scope `project`: the shelves of the asker's
+    teams, which hold no thread that asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +337,20 @@ class Where:
     since_s: int | None = None
     until_s: int | None = None
     """The span of `at_s` that may be found, both ends included."""
+    team_ids: frozenset[int] = frozenset()
+    """Further collections; of these `has_others`, `listed` and `kinds` hold as of the own one."""
+
+    @property
+    def reach(self) -> frozenset[int]:
+        """Every collection that something may be found in."""
+        return self.team_ids | {self.collection_id}
+
+
+def is_within(collection_id: int, reach: Reach) -> bool:
+    """Tell whether a collection is one of those that may be read."""
+    if reach is None or isinstance(reach, int):
+        return reach in (None, collection_id)
+    return collection_id in reach
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ class LibraryClient:
     async def put(self, path: str, content: bytes, **parameters: object) -> Any:
         return await self._ask("PUT", path, content=content, params=_given(parameters))
 
-    async def delete(self, path: str) -> Any:
-        return await self._ask("DELETE", path)
+    async def delete(self, path: str, **parameters: object) -> Any:
+        return await self._ask("DELETE", path, params=_given(parameters))
 
     async def send_lines(self, path: str, lines: bytes) -> Any:
         return await self._ask("POST", path, content=lines)

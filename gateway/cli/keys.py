@@ -55,6 +55,13 @@ def keys() -> None:
     help="The widest that its requests may recall from: their own thread, or the collection.",
 )
 @click.option(
+    "--team",
+    "teams",
+    metavar="NAME",
+    multiple=True,
+    help="A team whose shelf it reads, and may promote records to; may be repeated.",
+)
+@click.option(
     "--budget-tokens",
     metavar="INTEGER",
     type=click.IntRange(min=1),
@@ -67,6 +74,7 @@ def add(
     name: str,
     collection: str,
     scope: str,
+    teams: tuple[str, ...],
     budget_tokens: int | None,
     upstream: str | None,
     keys_file: str | None,
@@ -83,11 +91,14 @@ def add(
             key_id=name,
             collection=collection,
             scopes=SCOPES[: SCOPES.index(scope) + 1],
+            teams=tuple(sorted(set(teams))),
             budget_tokens=budget_tokens,
             upstream=upstream,
         )
     except KeyNameTaken as error:
         raise Problem(str(error)) from error
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     except KeysFileUnusable as error:
         raise Unusable(str(error)) from error
     click.echo(clear)
@@ -112,6 +123,7 @@ def list_(keys_file: str | None, config: str | None, is_json: bool) -> None:
             "name": key.id,
             "collection": key.collection,
             "scope": key.scopes[-1],
+            "teams": list(key.teams),
             "budget_tokens": key.budget_tokens,
             "upstream": key.upstream,
             "created_at": key.created_at,

@@ -41,6 +41,7 @@ COMMANDS = {
     "update": ("cli.shelf.insights", "Change what was remembered; older wording is kept."),
     "shelve": ("cli.shelf.documents", "Put a text by: a piece of a session, a snapshot, a log."),
     "shelve-document": ("cli.shelf.documents", "Shelve files and folders, to be found by part."),
+    "promote": ("cli.shelf.promoting", "Copy a record to its project or a team, or take it back."),
     "open": ("cli.shelf.documents", "Print a record or a message, or some lines of it."),
     "import": ("cli.moving.importing", "Take in conversations of other programs, or an export."),
     "mcp": ("mcp.command", "Serve memory to agents over MCP, on standard input and output."),

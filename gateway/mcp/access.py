@@ -12,7 +12,7 @@ from gateway.auth import Principal
 from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
-from gateway.routes.answers import NAME_CHARS_MAX
+from gateway.routes.answers import NAME_CHARS_MAX, team_ids
 from governor.standing import Counting
 from library.library import Library
 
@@ -28,6 +28,13 @@ class Asker:
     principal: Principal
     collection: str
     collection_id: int
+    team_ids: frozenset[int]
+    """Shelves of the teams that the caller's key is in."""
+
+    @property
+    def reach(self) -> frozenset[int]:
+        """What the caller reads."""
+        return self.team_ids | {self.collection_id}
 
 
 class Access:
@@ -53,7 +60,8 @@ class Access:
             raise ScopeForbidden(f"reach the collection {name!r}")
         if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
             raise BadParameter("collection", f"1 to {NAME_CHARS_MAX} printable characters")
-        return Asker(library, principal, name, await library.store.collection_id(name))
+        number = await library.store.collection_id(name)
+        return Asker(library, principal, name, number, await team_ids(library, principal))
 
     def count(self) -> Counting:
         """Return what counts tokens where no model is named."""

@@ -7,8 +7,9 @@ DESK = ("desk_refresh", "desk_get", "desk_watch", "desk_stop")
 PINS = ("pin", "unpin")
 INSIGHTS = ("remember", "recall", "update", "forget")
 DOCUMENTS = ("shelve", "shelve_document")
+SCOPES = ("promote", "demote")
 TURNS = ("prepare", "commit", "protect", "release", "flush")
-TOOLS = (*READING, *DESK, *INSIGHTS, *DOCUMENTS, *PINS, *TURNS)
+TOOLS = (*READING, *DESK, *INSIGHTS, *DOCUMENTS, *SCOPES, *PINS, *TURNS)
 """Every tool, in the order in which they are listed."""
 ALL, COOPERATIVE = "all", "cooperative"
 SETS = {

@@ -24,6 +24,7 @@ from gateway.mcp.tools.desk import DeskTools
 from gateway.mcp.tools.documents import DocumentTools
 from gateway.mcp.tools.insights import InsightTools
 from gateway.mcp.tools.overview import OverviewTools
+from gateway.mcp.tools.promoting import PromotionTools
 from gateway.mcp.tools.reading import ReadingTools
 from gateway.mcp.tools.turns import TurnTools
 
@@ -66,6 +67,8 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "shelve_document": Behaviour(
         "Shelve a document in place of its last edition", is_read_only=False, is_destructive=True
     ),
+    "promote": Behaviour("Share a copy of a record", is_read_only=False),
+    "demote": Behaviour("Take a shared copy back", is_read_only=False, is_destructive=True),
     "protect": Behaviour("Keep a text in every prompt of a session", is_read_only=False),
     "release": Behaviour("Let go of a protected text", is_read_only=False),
     "pin": Behaviour("Pin a record", is_read_only=False),
@@ -87,10 +90,11 @@ class Parts:
         insights: InsightTools,
         overview: OverviewTools,
         documents: DocumentTools,
+        promoting: PromotionTools,
     ) -> None:
         self._holders: tuple[object, ...] = (
             *(reading, desk, turns, insights, overview),
-            documents,
+            *(documents, promoting),
         )
         self.reading = reading
         self.desk = desk

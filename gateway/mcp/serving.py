@@ -13,6 +13,7 @@ from gateway.mcp.tools.desk import DeskTools
 from gateway.mcp.tools.documents import DocumentTools
 from gateway.mcp.tools.insights import InsightTools
 from gateway.mcp.tools.overview import OverviewTools
+from gateway.mcp.tools.promoting import PromotionTools
 from gateway.mcp.tools.reading import ReadingTools
 from gateway.mcp.tools.turns import TurnTools
 from governor.governor import Clock
@@ -37,6 +38,7 @@ class Maker:
             insights=InsightTools(access),
             overview=OverviewTools(access),
             documents=DocumentTools(access),
+            promoting=PromotionTools(access),
         )
 
     def __call__(self, tools: frozenset[str]) -> StreamableHTTPSessionManager:

@@ -11,8 +11,9 @@ from starlette.routing import Route
 from gateway.auth import Principal
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, BodyTooLarge
+from library.kinds.teams import shelf_of
 from library.library import Library
-from library.records import Event
+from library.records import Event, Reach
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 1_000
@@ -29,6 +30,18 @@ def json_response(value: object, status: int = 200) -> Response:
 
 def principal_of(request: Request) -> Principal:
     return visit_of(request.scope).principal
+
+
+async def team_ids(library: Library, principal: Principal) -> frozenset[int]:
+    """Return the collections of the teams that the caller's key is in."""
+    return frozenset([await library.store.collection_id(shelf_of(one)) for one in principal.teams])
+
+
+async def reach_of(library: Library, principal: Principal) -> Reach:
+    """Return the collections that the caller reads: the own one and those of the teams; None:
+    every one."""
+    own = await collection_of(library, principal)
+    return None if own is None else await team_ids(library, principal) | {own}
 
 
 async def collection_of(library: Library, principal: Principal) -> int | None:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from gateway.auth import Principal
 from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.routes.answers import team_ids
 from library.kinds.filter import IMPORTANCES, KINDS, Filter
 from library.library import Library
 
@@ -134,6 +135,20 @@ def known(value: str, values: Sequence[T], *, name: str) -> T:
         if one == value:
             return one
     raise BadParameter(name, f"one of {', '.join(values)}")
+
+
+async def own_reach(
+    library: Library, principal: Principal, asked: str | None
+) -> int | frozenset[int]:
+    """Return the collections that are listed: the caller's own with the shelves of the teams; of
+    the owner of the database the one that is named.
+
+    Raises:
+        ScopeForbidden: the caller may not.
+
+    """
+    own = await own_collection(library, principal, asked)
+    return await team_ids(library, principal) | {own} if principal.teams else own
 
 
 async def own_collection(library: Library, principal: Principal, asked: str | None) -> int:

@@ -23,10 +23,17 @@ from gateway.routes.answers import (
     json_response,
     number,
     principal_of,
+    reach_of,
     route,
     text,
 )
-from gateway.routes.asked import FILTER_PARAMETERS, filter_of, moment_of, own_collection
+from gateway.routes.asked import (
+    FILTER_PARAMETERS,
+    filter_of,
+    moment_of,
+    own_collection,
+    own_reach,
+)
 from gateway.routes.insights import record_fields
 from library.asking import first_event
 from library.kinds.documents import Document
@@ -90,9 +97,10 @@ class DocumentRoutes:
 
     async def _listed(self, request: Request, kind: Literal["document", "chunk"]) -> Response:
         library, collection_id = await self._writing(request)
+        asked = text(request, "collection")
         found, count = await library.documents.newest(
             filter_of(request),
-            collection_id=collection_id,
+            collection_id=await own_reach(library, principal_of(request), asked),
             kind=kind,
             thread_no=await _thread_no(request, library, collection_id),
             limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
@@ -103,12 +111,11 @@ class DocumentRoutes:
     async def open(self, request: Request) -> Response:
         """Return the text of a record or a message, or some lines of it (`lines=10-42`)."""
         library, _, _ = self._gateway.opened()
-        collection_id = await collection_of(library, principal_of(request))
         first, last = _lines(request)
         found = await open_record(
             library.store,
             request.path_params["record"],
-            collection_id=collection_id,
+            collection_id=await reach_of(library, principal_of(request)),
             first_line=first,
             last_line=last,
         )

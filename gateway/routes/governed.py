@@ -34,7 +34,7 @@ RECORD = "x-library-record"
 EVENT_ID = "x-library-event-id"
 TOKENS_MAX = 10_000_000
 """Larger than any window; a larger number is a slip."""
-_RECALLS: tuple[Recall, ...] = ("off", "thread", "project")
+_RECALLS: tuple[Recall, ...] = ("off", "thread", "project", "team")
 OFF_LOOP_BYTES = 256 * 1024
 """Reading more than this takes milliseconds, in which other streams must go on."""
 TURN_ID_BYTES = 12
@@ -249,6 +249,7 @@ def policy(
         desk_interval_s=settings.desk_interval_s,
         cache_idle_s=settings.cache_idle_s,
         recall=_recall(settings, principal, headers),
+        teams=principal.teams,
         minimum_relevance=settings.minimum_relevance,
         is_observe=settings.observe or _is_asked(headers, BYPASS, "1", otherwise="0"),
         is_strict_durability=settings.durability == "strict",
@@ -260,15 +261,16 @@ def policy(
 
 def _recall(settings: Settings, principal: Principal, headers: Mapping[str, str]) -> Recall:
     asked = headers.get(RECALL)
+    allowed: list[Recall] = ["off", *principal.scopes, *(("team",) if principal.teams else ())]
     if asked is None:
-        is_project = settings.recall == "project" and "project" in principal.scopes
-        return "project" if is_project else "thread"
+        wanted = _RECALLS[: _RECALLS.index(settings.recall) + 1]
+        return max(set(wanted) & set(allowed), key=_RECALLS.index)
     for recall in _RECALLS:
         if asked == recall:
-            if recall != "off" and recall not in principal.scopes:
+            if recall not in allowed:
                 raise ScopeForbidden(f"recall from {recall}")
             return recall
-    raise BadParameter(RECALL, "off, thread or project")
+    raise BadParameter(RECALL, "off, thread, project or team")
 
 
 def _is_asked(headers: Mapping[str, str], name: str, value: str, *, otherwise: str) -> bool:

@@ -17,10 +17,18 @@ from gateway.routes.answers import (
     json_response,
     number,
     principal_of,
+    reach_of,
     route,
     text,
 )
-from gateway.routes.asked import FILTER_PARAMETERS, Fields, filter_of, own_collection
+from gateway.routes.asked import (
+    FILTER_PARAMETERS,
+    Fields,
+    filter_of,
+    own_collection,
+    own_reach,
+)
+from governor.turn import Recall
 from library.asking import first_event
 from library.kinds.insights import Insight
 from library.kinds.record import Shelved
@@ -81,16 +89,15 @@ class InsightRoutes:
 
     async def newest(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
-        collection_id = await own_collection(
-            library, principal_of(request), text(request, "collection")
-        )
+        principal, asked = principal_of(request), text(request, "collection")
+        collection_id = await own_collection(library, principal, asked)
         thread = text(request, "thread")
         thread_no = None
         if thread is not None:
             thread_no = (await first_event(library, thread, collection_id)).thread_no
         found, count = await library.insights.newest(
             filter_of(request),
-            collection_id=collection_id,
+            collection_id=await own_reach(library, principal, asked),
             thread_no=thread_no,
             limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
             offset=number(request, "offset", default=0),
@@ -98,10 +105,11 @@ class InsightRoutes:
         return json_response({"insights": list(map(insight_fields, found)), "count": count})
 
     async def insight(self, request: Request) -> Response:
-        library, collection_id = await self._asked(request)
+        library, _, _ = self._gateway.opened()
+        reach = await reach_of(library, principal_of(request))
         name = request.path_params["insight"]
-        found = await library.insights.insight(name, collection_id=collection_id)
-        versions = await library.insights.versions(name, collection_id=collection_id)
+        found = await library.insights.insight(name, collection_id=reach)
+        versions = await library.insights.versions(name, collection_id=reach)
         told = [event_fields(one) | {"version": one.body["version"]} for one in versions]
         return json_response(insight_fields(found) | {"versions": told})
 
@@ -146,6 +154,13 @@ def insight_fields(insight: Insight) -> dict[str, Any]:
     }
 
 
+def scope_of(record: Shelved) -> Recall:
+    """Return how far a request must recall to find a record."""
+    if record.team is not None:
+        return "team"
+    return "project" if record.facts.owner_no is None else "thread"
+
+
 def record_fields(record: Shelved) -> dict[str, Any]:
     """Return what is known of a record beside its text."""
     facts = record.facts
@@ -158,7 +173,8 @@ def record_fields(record: Shelved) -> dict[str, Any]:
         "project": facts.project,
         "source": facts.source,
         "title": facts.title,
-        "scope": "project" if facts.owner_no is None else "thread",
+        "scope": scope_of(record),
+        "team": record.team,
         "thread_id": record.owner_id,
         "version": record.version,
         "told_count": record.told_count,

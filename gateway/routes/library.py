@@ -26,7 +26,9 @@ from gateway.routes.answers import (
     json_response,
     number,
     principal_of,
+    reach_of,
     route,
+    team_ids,
     text,
 )
 from gateway.routes.asked import FILTER_PARAMETERS, filter_of
@@ -130,9 +132,9 @@ class LibraryRoutes:
         return json_response({"events": [event_fields(event) for event in found]})
 
     async def event(self, request: Request) -> Response:
-        library, collection_id = await self._asked(request)
-        name = request.path_params["event"]
-        found = await library.store.event_by_id(name, collection_id=collection_id)
+        library, _, _ = self._gateway.opened()
+        name, reach = request.path_params["event"], await reach_of(library, principal_of(request))
+        found = await library.store.event_by_id(name, collection_id=reach)
         return json_response(event_fields(found))
 
     async def desk(self, request: Request) -> Response:
@@ -144,7 +146,8 @@ class LibraryRoutes:
         events = {
             event.seq: event
             for event in await library.store.events(
-                [entry.seq for entry in entries], collection_id=collection_id
+                [entry.seq for entry in entries],
+                collection_id=await reach_of(library, principal_of(request)),
             )
         }
         laid = [
@@ -225,6 +228,7 @@ class LibraryRoutes:
                 limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
                 thread=thread,
                 filter=filter_of(request),
+                team_ids=await team_ids(library, principal_of(request)),
             ),
         )
         hits = [
@@ -261,6 +265,7 @@ class LibraryRoutes:
                 collection_id=await self._one_collection(request, library, collection_id),
                 limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
                 thread=thread,
+                team_ids=await team_ids(library, principal_of(request)),
                 is_fuzzy=flag(request, "fuzzy"),
                 is_case_sensitive=flag(request, "case"),
             ),

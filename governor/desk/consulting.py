@@ -18,6 +18,7 @@ from governor.ring import Window
 from governor.state import PromptState
 from governor.turn import Policy
 from library.errors import StoreUnavailable
+from library.kinds.teams import shelf_of
 from library.library import Library
 from library.reading.questions import QuestionKind, is_question, question_kind
 from library.records import Event, Hit, RecordedTurn, SearchQuery
@@ -72,8 +73,9 @@ class Consulting:
         if self.focus is not None:
             return "a focus was named"
         seqs = {entry.seq for entry in state.entries}
-        owner = self.recorded.collection_id
-        found = await self.library.store.events(sorted(seqs), collection_id=owner)
+        # Of the teams that the asker is in now: who is in one no longer is shown nothing of it.
+        reach = await self._team_ids() | {self.recorded.collection_id}
+        found = await self.library.store.events(sorted(seqs), collection_id=reach)
         events = {event.seq: event for event in found}
         if len(events) < len(seqs) or not seqs.isdisjoint(event.seq for event in pinned):
             return "something of it was forgotten, or is pinned now"
@@ -97,13 +99,17 @@ class Consulting:
         afresh, where `last` is the reason for that."""
         if self.recorded is None or self.policy.recall == "off":
             return Lying()
-        has_more = window.start > 0 or self.has_earlier_past or self.policy.recall == "project"
+        has_more = window.start > 0 or self.has_earlier_past or self.policy.is_wide
         room = self._room(window, shared)
         if not has_more or room <= 0:
             return Lying()
         if isinstance(last, Lying) and (because := self._kept_unseen()):
             return replace(last, because=because)
-        query = self._query(self.recorded, window, pinned, room)
+        try:
+            team_ids = await self._team_ids()
+        except StoreUnavailable:
+            return replace(last if isinstance(last, Lying) else Lying(), degraded=UNREACHED)
+        query = self._query(self.recorded, window, pinned, room, team_ids)
         if isinstance(last, Lying) and self._follows_steps():
             return await self._with_named(query, window, room, last)
         wanted, degraded = await self._wanted(query, window, room)
@@ -113,6 +119,17 @@ class Consulting:
             return replace(self._replaced(wanted, last), degraded=degraded)
         because = f"laid afresh: {last}" if last else "laid afresh"
         return Lying(wanted, (), because, self.now.timestamp(), degraded)
+
+    async def _team_ids(self) -> frozenset[int]:
+        """Return the collections of the teams that this request recalls from.
+
+        Raises:
+            StoreUnavailable: one of them is new, and cannot be made.
+
+        """
+        names = self.policy.teams if self.policy.recall == "team" else ()
+        number = self.library.store.collection_id
+        return frozenset([await number(shelf_of(name)) for name in names])
 
     async def _wanted(
         self, query: SearchQuery, window: Window, room: int
@@ -289,6 +306,7 @@ class Consulting:
         window: Window,
         pinned: Sequence[Event],
         room_tokens: int,
+        team_ids: frozenset[int],
     ) -> SearchQuery:
         """Return what to search, without the focus."""
         run = [
@@ -307,13 +325,14 @@ class Consulting:
         return SearchQuery(
             collection_id=recorded.collection_id,
             text="",
-            scope="project" if self.policy.recall == "project" else "thread",
+            scope="project" if self.policy.is_wide else "thread",
             thread_no=self.thread_no,
             path=recorded.path,
             before_position=before,
             exclude_seqs=frozenset(outside),
             limit=max(HITS_MIN, min(HITS_MAX, room_tokens // RECORD_TOKENS)),
             asked_on=self.now.date(),
+            team_ids=team_ids,
         )
 
     def _run_start(self, window: Window) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from library.cache.generations import Generations
 from library.cache.lru import Lru
-from library.records import Event
+from library.records import Event, Reach, is_within
 from library.store.contract import Store
 
 EVENT_BYTES = 600
@@ -32,8 +32,8 @@ class KeptRecords:
         self._read_at = generations.deleted_count
         self._counts: Counter[str] = Counter()
 
-    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
-        """Return the events that exist of `seqs` in a collection, in that order."""
+    async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
+        """Return the events that exist of `seqs` within reach, in that order."""
         deleted_count = self._generations.deleted_count
         if deleted_count is None or deleted_count != self._read_at:
             self._kept.clear()
@@ -50,7 +50,7 @@ class KeptRecords:
                 for event in read:
                     self._kept.keep(event.seq, event, value_bytes=event_bytes(event))
         wanted = (found[seq] for seq in seqs if seq in found)
-        return [one for one in wanted if collection_id in (None, one.collection_id)]
+        return [one for one in wanted if is_within(one.collection_id, collection_id)]
 
     def stats(self) -> dict[str, int]:
         """Return hits, misses and what it holds."""

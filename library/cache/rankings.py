@@ -17,7 +17,7 @@ import msgspec
 from library.cache.contract import Cache, Key
 from library.cache.generations import Generations
 from library.cache.keys import key_of
-from library.records import Event, Hit, Passage, SearchQuery, SearchResult
+from library.records import Event, Hit, Passage, Reach, SearchQuery, SearchResult
 
 Answer = Callable[[SearchQuery], Awaitable[SearchResult]]
 
@@ -25,9 +25,7 @@ Answer = Callable[[SearchQuery], Awaitable[SearchResult]]
 class ReadEvents(Protocol):
     """`Store.events`, or what remembers it."""
 
-    def __call__(
-        self, seqs: Sequence[int], *, collection_id: int | None
-    ) -> Awaitable[list[Event]]: ...
+    def __call__(self, seqs: Sequence[int], *, collection_id: Reach) -> Awaitable[list[Event]]: ...
 
 
 class _Found(msgspec.Struct, array_like=True, frozen=True):
@@ -88,10 +86,11 @@ class Rankings:
 
     def key(self, query: SearchQuery) -> Key | None:
         """Return the name of a query's answer as things stand; None: they are not known."""
-        generation = self._generations.of(query.collection_id)
-        if generation is None:
+        reach = sorted({query.collection_id, *query.team_ids})
+        generations = [self._generations.of(one) for one in reach]
+        if None in generations:
             return None
-        return key_of("ranking", generation, self._rests_on(), query)
+        return key_of("ranking", generations, self._rests_on(), query)
 
     async def _read(self, query: SearchQuery, kept: bytes) -> SearchResult | None:
         """Return a kept answer with its events; None: it does not stand any more."""
@@ -100,7 +99,7 @@ class Rankings:
         except msgspec.MsgspecError:
             return None
         seqs = list(dict.fromkeys(one.seq for one in ranking.found))
-        read = await self._events(seqs, collection_id=query.collection_id)
+        read = await self._events(seqs, collection_id=query.team_ids | {query.collection_id})
         events = {event.seq: event for event in read}
         if len(events) < len(seqs) or len(ranking.found) > query.limit:
             return None

@@ -42,7 +42,8 @@ class Pattern:
     collection_id: int
     limit: int
     thread: str | None = None
-    """An id, or a session's name; None: every thread."""
+    """An id, or a session's name; None: every thread, and the shelves of `team_ids`."""
+    team_ids: frozenset[int] = frozenset()
     is_fuzzy: bool = False
     """Words that are nearly those of `text`, instead of a regular expression."""
     is_case_sensitive: bool = False
@@ -153,8 +154,7 @@ class _Search:
     async def _look(self, seqs: Sequence[int]) -> None:
         if self.found.is_out_of_time:
             return
-        collection_id = self._where.collection_id
-        events = await self._texts.events(seqs, collection_id=collection_id)
+        events = await self._texts.events(seqs, collection_id=self._where.reach)
         paths = await self._texts.live_spans({event.thread_no for event in events})
         in_scope = [
             event
@@ -186,7 +186,15 @@ class _Search:
 async def _where(library: Library, pattern: Pattern) -> Where:
     if pattern.thread is None:
         hidden = await library.texts.hidden(pattern.collection_id)
-        return Where(pattern.collection_id, None, (), True, frozenset(), listed=hidden)
+        return Where(
+            collection_id=pattern.collection_id,
+            thread_no=None,
+            ranges=(),
+            has_others=True,
+            exclude_seqs=frozenset(),
+            listed=hidden,
+            team_ids=pattern.team_ids,
+        )
     first = await first_event(library, pattern.thread, pattern.collection_id)
     path = await library.store.live_path(first.thread_no)
     ranges = tuple(Range(no, low, high) for no, (low, high) in spans_of(path).items())

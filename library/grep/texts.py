@@ -7,9 +7,9 @@ from library.cache.kept_records import KeptRecords
 from library.catalogue import Catalogue
 from library.lexical import LexicalUnavailable
 from library.lexical.runs import Held, Holders
-from library.records import Event, Where
-from library.retrieval.listing import Listing
-from library.retrieval.scope import LivePaths, Spans
+from library.records import Event, Reach, Where
+from library.retrieval.scope import Spans
+from library.retrieval.search import Search
 
 
 class Texts:
@@ -19,14 +19,13 @@ class Texts:
         self,
         catalogue: Catalogue,
         records: KeptRecords,
-        paths: LivePaths,
-        listing: Listing,
+        search: Search,
         on_damage: Callable[[], None],
     ) -> None:
         self._catalogue = catalogue
         self._records = records
-        self._paths = paths
-        self._listing = listing
+        self._paths = search.paths
+        self._listing = search.listing
         self._on_damage = on_damage
 
     async def holders(self, where: Where, asked: Held, *, before: int, limit: int) -> Holders:
@@ -43,7 +42,7 @@ class Texts:
             self._on_damage()
             raise
 
-    async def events(self, seqs: Sequence[int], *, collection_id: int) -> Sequence[Event]:
+    async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> Sequence[Event]:
         """Return the events that exist of `seqs`, in that order."""
         return await self._records.events(seqs, collection_id=collection_id)
 

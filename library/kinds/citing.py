@@ -24,7 +24,13 @@ def told_by(event: Event) -> str:
 
 
 def teller(event: Event) -> str:
-    """Return who tells a record that is no chat: `decision by Ada`, `src/app.py:10-42`."""
+    """Return who tells a record that is no chat: `decision by Ada`, `src/app.py:10-42`; and the
+    team that has it, where it is a team's."""
+    team = event.body.get("team")
+    return _teller(event) if not isinstance(team, str) else f"{_teller(event)}, team {team}"
+
+
+def _teller(event: Event) -> str:
     if event.kind != "insight":
         return citation(event.body)
     kind = str(event.body.get("type", event.role))

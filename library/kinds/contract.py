@@ -6,7 +6,7 @@ from typing import Protocol
 
 from library.kinds.filter import Filter, Kind
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
-from library.records import Event, Gone
+from library.records import Event, Gone, Reach
 
 
 class Kinds(Protocol):
@@ -47,11 +47,17 @@ class Kinds(Protocol):
     ) -> Written:
         """Make an edition the live one, and delete all others of its record."""
 
-    async def record(self, name: str, *, collection_id: int | None) -> Shelved:
+    async def record(self, name: str, *, collection_id: Reach) -> Shelved:
         """Return a record."""
 
     async def records(
-        self, collection_id: int, wanted: Filter, *, owner_no: int | None, limit: int, offset: int
+        self,
+        reach: int | frozenset[int],
+        wanted: Filter,
+        *,
+        owner_no: int | None,
+        limit: int,
+        offset: int,
     ) -> tuple[list[Shelved], int]:
         """Return records that match and that thread `owner_no` finds, last said first, and how many
         there are in all."""
@@ -61,6 +67,10 @@ class Kinds(Protocol):
 
     async def owned(self, collection_id: int) -> list[tuple[int, int]]:
         """Return (thread that finds it alone, thread of the record) of every such record."""
+
+    async def copies(self, of: str, *, collection: str | None) -> list[Shelved]:
+        """Return the copies that were made of a message or a record, by its id, out of a collection
+        (None: any), oldest first."""
 
     async def of_source(
         self, collection_id: int, *, kind: Kind, project: str, source: str, digest: bytes

@@ -26,7 +26,7 @@ from library.kinds.landing import Landing
 from library.kinds.record import Change, Edition, Facts, Shelved, Written, part_of
 from library.kinds.words import LONGEST_SOURCE_CHARS, name_of, one_of, tags_of, text_of
 from library.passages import passages_of
-from library.records import IncomingMessage
+from library.records import IncomingMessage, Reach
 
 CUT_VERSION = b"1"
 """Part of a document's digest: who is cut in another way is shelved again."""
@@ -238,7 +238,7 @@ class Documents:
         self,
         wanted: Filter,
         *,
-        collection_id: int,
+        collection_id: int | frozenset[int],
         kind: Kind = "document",
         thread_no: int | None = None,
         limit: int,
@@ -253,7 +253,7 @@ class Documents:
             offset=offset,
         )
 
-    async def document(self, name: str, *, collection_id: int | None) -> Document:
+    async def document(self, name: str, *, collection_id: Reach) -> Document:
         """Return a document or a chunk by its id, or by that of a part of it.
 
         Raises:

@@ -17,7 +17,7 @@ from library.kinds.landing import Landing
 from library.kinds.record import Change, Edition, Facts, Shelved, part_of
 from library.kinds.words import LONGEST_SOURCE_CHARS, name_of, one_of, tags_of, text_of
 from library.reading.copies import NearCopies
-from library.records import Event, SearchQuery, SearchResult
+from library.records import Event, Reach, SearchQuery, SearchResult
 
 ROLE = "insight"
 LOOKED_AT = 12
@@ -247,7 +247,7 @@ class Insights:
             )
         return await self._insight(written.record)
 
-    async def insight(self, name: str, *, collection_id: int | None) -> Insight:
+    async def insight(self, name: str, *, collection_id: Reach) -> Insight:
         """Return an insight by its id, or by that of an event of it.
 
         Raises:
@@ -259,7 +259,7 @@ class Insights:
             raise UnknownRecord(kind="insight", name=name)
         return await self._insight(record)
 
-    async def versions(self, name: str, *, collection_id: int | None) -> list[Event]:
+    async def versions(self, name: str, *, collection_id: Reach) -> list[Event]:
         """Return every version of an insight, oldest first; an older one may stand in front of the
         live one, when that was said anew.
 
@@ -274,7 +274,7 @@ class Insights:
         self,
         wanted: Filter,
         *,
-        collection_id: int,
+        collection_id: int | frozenset[int],
         thread_no: int | None = None,
         limit: int,
         offset: int = 0,

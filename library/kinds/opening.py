@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from library.errors import Unacceptable, UnknownRecord
 from library.kinds.citing import citation, told_by
-from library.records import Event
+from library.records import Event, Reach
 from library.store.contract import Store
 from library.store.encoding import generated_seq
 
@@ -36,7 +36,7 @@ async def open_record(
     store: Store,
     name: str,
     *,
-    collection_id: int | None,
+    collection_id: Reach,
     first_line: int | None = None,
     last_line: int | None = None,
 ) -> Opened:

@@ -57,6 +57,11 @@ class Shelved:
     updated_at: datetime
     said_at: datetime
 
+    @property
+    def team(self) -> str | None:
+        """The team on whose shelf it stands, as a copy; None: on nobody's."""
+        return None if self.facts.origin is None else self.facts.origin.get("team")
+
 
 @dataclass(frozen=True, slots=True)
 class Written:

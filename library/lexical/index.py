@@ -294,7 +294,7 @@ class Lexical:
         if where.since_s is not None or where.until_s is not None:
             return False
         if where.has_others:
-            counts = [searcher.doc_freq("collection_id", where.collection_id)]
+            counts = [sum(searcher.doc_freq("collection_id", one) for one in where.reach)]
             if where.kinds:
                 counts.append(sum(searcher.doc_freq("kind", kind) for kind in where.kinds))
             count = min(counts)
@@ -341,10 +341,11 @@ class Lexical:
         """Return what of the hits is in scope, in their order."""
         owners = searcher.fast_field_values("collection_id", [place for _score, place in hits])
         ranges = {span.branch_id: span for span in where.ranges}
+        reach = where.reach
         return [
             one
             for one, owner in zip(self._candidates(searcher, hits, full_score), owners, strict=True)
-            if owner == where.collection_id and is_in(where, ranges, one)
+            if owner in reach and is_in(where, ranges, one)
         ]
 
     @staticmethod

@@ -42,7 +42,9 @@ def scope_clauses(schema: tantivy.Schema, where: Where) -> list[Clause]:
     if where.has_others or where.listed:
         allowed.append(Query.boolean_query(_others(schema, where)))
     queries = [
-        term(schema, "collection_id", where.collection_id),
+        terms_of(schema, "collection_id", where.reach)
+        if where.team_ids
+        else term(schema, "collection_id", where.collection_id),
         Query.boolean_query([(Occur.Should, query) for query in allowed]),
     ]
     if where.since_s is not None or where.until_s is not None:

@@ -46,12 +46,27 @@ class Question:
 class Look:
     """A question's row, and the rows it is compared with."""
 
-    matrix: "Matrix"
+    matrices: Sequence["Matrix"]
+    """Of each collection within reach."""
     row: bytes
+
+    def nearest(self, where: Where, *, limit: int) -> dict[Key, float]:
+        """Return the passages in scope that are most like the question, best first, by cosine."""
+        found = [
+            one for matrix in self.matrices for one in matrix.search(self.row, where, limit=limit)
+        ]
+        if len(self.matrices) > 1:
+            found.sort(key=lambda one: (-one[1], *(-part for part in one[0])))
+        return dict(found[:limit])
 
     def cosines(self, found: Iterable[Candidate]) -> dict[Key, float]:
         """Return how like the question passages are, for those that have a vector."""
-        return self.matrix.cosines(self.row, [one[:2] for one in found])
+        keys = [one[:2] for one in found]
+        return {
+            key: cosine
+            for matrix in self.matrices
+            for key, cosine in matrix.cosines(self.row, keys).items()
+        }
 
 
 def fetch(
@@ -74,7 +89,7 @@ def look_near(
 
     Only what the words did not find is looked up: some 6 microseconds each.
     """
-    near = dict(look.matrix.search(look.row, where, limit=limit))
+    near = look.nearest(where, limit=limit)
     found = lexical.passages([key for key in near if key not in have])
     found += [have[key] for key in near if key in have]
     others = look.cosines(one for key, one in have.items() if key not in near)

@@ -55,6 +55,8 @@ class Listing:
         found = await self._matching(kept, query.collection_id, query.filter)
         if is_wide:
             found -= _hidden(owned, query.thread_no)
+            for team_id in sorted(query.team_ids):
+                found |= await self._matching(self._of(team_id), team_id, query.filter)
         else:
             found &= own
         return Listed(has_others=False, thread_nos=found)

@@ -92,6 +92,7 @@ def where_of(query: SearchQuery, listed: "Listed") -> Where:
         kinds=frozenset(map(KINDS.index, narrow.kinds)),
         since_s=None if narrow.since is None else math.ceil(narrow.since.timestamp()),
         until_s=None if narrow.until is None else math.floor(narrow.until.timestamp()),
+        team_ids=query.team_ids if query.scope == "project" else frozenset(),
     )
 
 
@@ -118,7 +119,7 @@ def is_on(spans: Spans, branch_id: int, position: int) -> bool:
 
 
 def is_in(where: Where, ranges: Mapping[int, Range], one: Placed) -> bool:
-    """Tell whether a passage of the right collection is in scope."""
+    """Tell whether a passage of a collection within reach is in scope."""
     if one.seq in where.exclude_seqs:
         return False
     if where.since_s is not None and one.at_s < where.since_s:

@@ -141,7 +141,7 @@ class Search:
             row = await _embedded(serving, wording, degraded)
         look = None
         if serving is not None and row is not None:
-            look = await self._look(query, serving, row, degraded)
+            look = await self._look(where, serving, row, degraded)
         near, cosines = await self._by_row(where, look, found, wanted=query.limit)
         found = list({one[:2]: one for one in (*near, *found)}.values())
         around, more = await self._around(where, look, found, cosines)
@@ -202,19 +202,19 @@ class Search:
             return None
 
     async def _look(
-        self, query: SearchQuery, serving: Serving, row: bytes, degraded: list[str]
+        self, where: Where, serving: Serving, row: bytes, degraded: list[str]
     ) -> Look | None:
         """Return the question's row with the rows it is compared with, if they are there."""
         if not any(row):
             return None  # In a script that the model was not taught.
         try:
-            matrix = await serving.vectors.of(query.collection_id)
+            matrices = [await serving.vectors.of(one) for one in sorted(where.reach)]
         except VectorsLoading:
             degraded.append("vectors")
             return None
         if self._meaning.is_behind:
             degraded.append("vectors")
-        return Look(matrix, row)
+        return Look(tuple(matrices), row)
 
     async def _by_row(
         self, where: Where, look: Look | None, found: Sequence[Candidate], *, wanted: int
@@ -283,7 +283,7 @@ class Search:
             seqs = self._backlog.of_thread(query.thread_no, before_position=query.before_position)
         if where.has_others or where.listed:
             seqs += self._backlog.of_others(
-                query.collection_id,
+                where.reach,
                 thread_no=where.thread_no,
                 is_wanted=lambda no: where.has_others != (no in where.listed),
             )
@@ -302,7 +302,7 @@ class Search:
     ) -> tuple[list[WaitingEvent], bool]:
         """Return events in scope that the index may not hold, and whether some were left out."""
         is_cut = len(owed) > TAIL_EVENTS
-        found, is_late = await self.tail.of(owed[:TAIL_EVENTS], collection_id=query.collection_id)
+        found, is_late = await self.tail.of(owed[:TAIL_EVENTS], collection_id=where.reach)
         if was_unknown or not was_whole:
             # What an earlier process left, or an index being built: the store knows.
             rows = await self._store.path_events(
@@ -322,7 +322,7 @@ class Search:
     async def _has(self, where: Where, one: WaitingEvent) -> bool:
         """Tell whether an event is in scope, on the live branch of its thread."""
         ranges = {span.branch_id: span for span in where.ranges}
-        if one.collection_id != where.collection_id or not is_in(where, ranges, one):
+        if one.collection_id not in where.reach or not is_in(where, ranges, one):
             return False
         if one.thread_no == where.thread_no:
             return True
@@ -341,7 +341,7 @@ class Search:
         while len(hits) < query.limit and (some := list(islice(ranked, query.limit))):
             asked = list(dict.fromkeys(one.candidate.seq for one in some))
             rows, pairs = await asyncio.gather(
-                self._events(asked, collection_id=query.collection_id),
+                self._events(asked, collection_id=where.reach),
                 self._store.replacements(asked),
             )
             events = {event.seq: event for event in rows}
@@ -370,7 +370,7 @@ class Search:
         missing = sorted({newer for _, newer in pairs} - seqs - query.exclude_seqs)
         events: dict[int, Event] = {}
         if missing:
-            for event in await self._store.events(missing, collection_id=query.collection_id):
+            for event in await self._store.events(missing, collection_id=where.reach):
                 if await self._has(where, placed(event)):
                     events[event.seq] = event
         return with_replacements(hits, pairs, events)[: query.limit]

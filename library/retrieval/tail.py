@@ -14,7 +14,7 @@ from library.catalogue import documents_of
 from library.kinds.filter import KINDS
 from library.lexical import stems
 from library.passages import passages_of
-from library.records import Event
+from library.records import Event, Reach, is_within
 from library.retrieval.ranking import Candidate
 from library.runtime.breath import Breath
 from library.store.contract import Store
@@ -77,9 +77,9 @@ class Tail:
         return len(self._kept)
 
     async def of(
-        self, seqs: Sequence[int], *, collection_id: int
+        self, seqs: Sequence[int], *, collection_id: Reach
     ) -> tuple[list[WaitingEvent], bool]:
-        """Return events of a collection, and whether some were left out for want of time."""
+        """Return events within reach, and whether some were left out for want of time."""
         kept = self._kept
         missing = [seq for seq in seqs if seq not in kept]
         events: Sequence[Event] = ()
@@ -89,7 +89,8 @@ class Tail:
         fresh, is_cut = await _take_in(events, kept)
         # Some of the fresh may be known by now, by another search.
         found = {one.seq: one for one in (*known, *fresh)}
-        return [one for one in found.values() if one.collection_id == collection_id], is_cut
+        own = [one for one in found.values() if is_within(one.collection_id, collection_id)]
+        return own, is_cut
 
     async def of_events(self, events: Sequence[Event]) -> tuple[list[WaitingEvent], bool]:
         """Do the same with events that were read already."""

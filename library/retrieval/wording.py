@@ -15,19 +15,19 @@ from library.reading.spelling import one_slip_away, respelled
 from library.records import SearchQuery
 from library.retrieval.ranking import Candidate
 
-MOST_COLLECTIONS = 1_024
-"""Whose speakers are kept: a few hundred bytes each."""
+MOST_REACHES = 1_024
+"""Collections, with those of teams, whose speakers are kept: a few hundred bytes each."""
 
 
 class Wordings:
     """Remembers who spoke; see the module's docstring."""
 
     def __init__(self) -> None:
-        self._speakers: OrderedDict[int, frozenset[int]] = OrderedDict()
+        self._speakers: OrderedDict[frozenset[int], frozenset[int]] = OrderedDict()
 
     def likely(self, query: SearchQuery) -> str:
         """Return the question as it will most likely be worded."""
-        speakers = self._speakers.get(query.collection_id, frozenset())
+        speakers = self._speakers.get(_reach(query), frozenset())
         return in_first_person(query.text, named(query.text, speakers))
 
     def settled(
@@ -38,9 +38,9 @@ class Wordings:
         `corrected` has what misspelt words were meant to be; who spoke decides for names.
         """
         speakers = frozenset(one.speaker for one in found) - {NOBODY}
-        self._speakers[query.collection_id] = speakers
-        self._speakers.move_to_end(query.collection_id)
-        if len(self._speakers) > MOST_COLLECTIONS:
+        self._speakers[_reach(query)] = speakers
+        self._speakers.move_to_end(_reach(query))
+        if len(self._speakers) > MOST_REACHES:
             self._speakers.popitem(last=False)
         meant = {
             word: min(
@@ -51,3 +51,8 @@ class Wordings:
         text = respelled(query.text, meant)
         names = named(text, speakers)
         return names, in_first_person(text, names)
+
+
+def _reach(query: SearchQuery) -> frozenset[int]:
+    """Return where a query looks: who asks elsewhere must not learn who speaks here."""
+    return query.team_ids | {query.collection_id}

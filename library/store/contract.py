@@ -24,6 +24,7 @@ from library.records import (
     OwedRows,
     OwnSettings,
     Path,
+    Reach,
     RecordedTurn,
     Reply,
     StoredEmbedder,
@@ -107,10 +108,10 @@ class Store(Protocol):
     async def collection_id(self, name: str) -> int:
         """Return the number of collection `name`, making it when it is new."""
 
-    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+    async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         """Return the events that exist of `seqs`, in that order; others are left out."""
 
-    async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event:
+    async def event_by_id(self, event_id: str, *, collection_id: Reach) -> Event:
         """Return an event by the id that its caller gave it, or that it goes by.
 
         Raises:

@@ -16,7 +16,7 @@ import orjson
 from library.errors import StoreCorrupt
 from library.masking import mask, mask_message
 from library.parts import MARK_JSON, PART_CHARACTERS_MIN, join, split
-from library.records import Event
+from library.records import Event, Reach
 from library.store.statements import SQL
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -125,11 +125,18 @@ def decode_body(connection: sqlite3.Connection, seq: int, data: str) -> dict[str
     return joined
 
 
+def reach_json(reach: Reach) -> str | None:
+    """Return a reach as statements take it."""
+    if reach is None:
+        return None
+    return orjson.dumps([reach] if isinstance(reach, int) else sorted(reach)).decode()
+
+
 def read_events(
-    connection: sqlite3.Connection, seqs: Sequence[int], *, collection_id: int | None = None
+    connection: sqlite3.Connection, seqs: Sequence[int], *, collection_id: Reach = None
 ) -> list[Event]:
-    """Return the events that exist of `seqs` (in that collection), in that order."""
-    parameters = {"seqs": orjson.dumps(list(seqs)).decode(), "collection_id": collection_id}
+    """Return the events that exist of `seqs` (within that reach), in that order."""
+    parameters = {"seqs": orjson.dumps(list(seqs)).decode(), "reach": reach_json(collection_id)}
     found = {row[0]: row for row in connection.execute(SQL["events"], parameters).fetchall()}
     return [_event(connection, found[seq]) for seq in seqs if seq in found]
 

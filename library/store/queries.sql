@@ -315,11 +315,12 @@ SELECT e.seq, e.given_id, e.collection_id, e.thread_no, t.id, t.session_id, e.br
        e.is_partial, t.kind
 FROM event AS e JOIN thread AS t ON t.no = e.thread_no
 WHERE e.seq IN (SELECT value FROM json_each(:seqs))
-  AND (:collection_id IS NULL OR e.collection_id = :collection_id)
+  AND (:reach IS NULL OR e.collection_id IN (SELECT value FROM json_each(:reach)))
 
 -- name: seq_with_given_id
 SELECT seq FROM event
-WHERE given_id = :id AND (:collection_id IS NULL OR collection_id = :collection_id)
+WHERE given_id = :id
+  AND (:reach IS NULL OR collection_id IN (SELECT value FROM json_each(:reach)))
 ORDER BY seq DESC LIMIT 1
 
 -- name: seqs_of_thread
@@ -413,7 +414,8 @@ VALUES (:thread_no, :collection_id, :kind, :type, :importance, :project, :source
 
 -- name: renew_record
 UPDATE record SET type = :type, importance = :importance, project = :project, title = :title,
-                  owner_no = :owner_no, digest = :digest, said_at = :said_at
+                  owner_no = :owner_no, digest = :digest, origin = :origin,
+                  said_at = :said_at
 WHERE thread_no = :thread_no
 
 -- name: update_record
@@ -490,7 +492,7 @@ SELECT tag FROM record_tag WHERE thread_no = ? ORDER BY tag
 -- name: find_record
 SELECT r.thread_no FROM record AS r JOIN thread AS t ON t.no = r.thread_no
 WHERE (t.id = :id OR r.thread_no = (SELECT thread_no FROM event WHERE seq = :seq))
-  AND (:collection_id IS NULL OR r.collection_id = :collection_id)
+  AND (:reach IS NULL OR r.collection_id IN (SELECT value FROM json_each(:reach)))
 LIMIT 1
 
 -- name: record
@@ -505,7 +507,7 @@ WHERE r.thread_no = ?
 -- A source that ends in a slash is a folder. `owner_no` -1: whoever finds them.
 -- name: records
 SELECT r.thread_no, count(*) OVER () FROM record AS r JOIN thread AS t ON t.no = r.thread_no
-WHERE r.collection_id = :collection_id AND t.head_branch IS NOT NULL
+WHERE r.collection_id IN (SELECT value FROM json_each(:reach)) AND t.head_branch IS NOT NULL
   AND (:kinds IS NULL OR r.kind IN (SELECT value FROM json_each(:kinds)))
   AND (:types IS NULL OR r.type IN (SELECT value FROM json_each(:types)))
   AND (:projects IS NULL OR r.project IN (SELECT value FROM json_each(:projects)))
@@ -529,6 +531,12 @@ SELECT thread_no FROM record
 WHERE collection_id = :collection_id AND kind = :kind AND project = :project
   AND iif(:source = '', digest = :digest, source = :source)
 ORDER BY thread_no LIMIT 1
+
+-- Of a message or a record, by its id.
+-- name: copies
+SELECT thread_no FROM record WHERE origin IS NOT NULL AND json_extract(origin, '$.of') = :of
+  AND (:collection IS NULL OR json_extract(origin, '$.collection') = :collection)
+ORDER BY thread_no
 
 -- name: record_lines
 SELECT e.seq FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch
@@ -569,6 +577,12 @@ DELETE FROM thread WHERE no = ?
 -- Records that only this thread finds.
 -- name: records_of_owner
 SELECT thread_no FROM record WHERE owner_no = ?
+
+-- name: copies_of_thread
+SELECT r.thread_no FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
+JOIN record AS r ON r.origin IS NOT NULL AND json_extract(r.origin, '$.thread') = t.id
+    AND json_extract(r.origin, '$.collection') = c.name
+WHERE t.no = ?
 
 -- name: delete_unused_parts
 DELETE FROM part WHERE collection_id = ? AND no NOT IN (SELECT part_no FROM event_part)

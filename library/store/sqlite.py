@@ -27,6 +27,7 @@ from library.records import (
     IndexedEvent,
     OwnSettings,
     Path,
+    Reach,
     RecordedTurn,
     Reply,
     TurnState,
@@ -207,11 +208,11 @@ class SqliteStore:
         """Return the number of collection `name`, making it when it is new."""
         return await self._write(lambda connection: collection_number(connection, name))
 
-    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+    async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         """Return the events that exist of `seqs`, in that order."""
         return await self._read(partial(read_events, seqs=seqs, collection_id=collection_id))
 
-    async def event_by_id(self, event_id: str, *, collection_id: int | None) -> Event:
+    async def event_by_id(self, event_id: str, *, collection_id: Reach) -> Event:
         """Return one event."""
         return await self._read(
             lambda connection: threads.event_by_id(connection, event_id, collection_id)

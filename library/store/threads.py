@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from library.errors import StoreUnavailable, TooManyPins, UnknownRecord
-from library.records import Event, Gone, OwnSettings, Path
+from library.records import Event, Gone, OwnSettings, Path, Reach
 from library.store.ancestry import path_to, seqs_on
 from library.store.contract import PURGE_KEY
-from library.store.encoding import from_micros, generated_seq, read_events
+from library.store.encoding import from_micros, generated_seq, reach_json, read_events
 from library.store.statements import SQL
 
 TITLE_CHARACTERS_MAX = 80
@@ -80,9 +80,7 @@ def change_own(
     return identifier, own
 
 
-def event_by_id(
-    connection: sqlite3.Connection, identifier: str, collection_id: int | None
-) -> Event:
+def event_by_id(connection: sqlite3.Connection, identifier: str, collection_id: Reach) -> Event:
     """Return one event by the id it was given or goes by.
 
     Raises:
@@ -91,7 +89,7 @@ def event_by_id(
     """
     seq = generated_seq(identifier)
     if seq is None:
-        parameters = {"id": identifier, "collection_id": collection_id}
+        parameters = {"id": identifier, "reach": reach_json(collection_id)}
         row = connection.execute(SQL["seq_with_given_id"], parameters).fetchone()
         seq = row[0] if row else 0
     assert seq is not None
@@ -261,7 +259,9 @@ def forget_thread(connection: sqlite3.Connection, name: str, collection_id: int 
 
 
 def delete_threads(connection: sqlite3.Connection, numbers: Collection[int]) -> Gone:
-    """Delete threads, counting their events; `scrub` must follow."""
+    """Delete threads with what hangs on them: the records that only they find, and the copies
+    that were made of anything in them, counting all their events; `scrub` must follow."""
+    numbers = _with_dependents(connection, numbers)
     owners = {connection.execute(SQL["thread_owner"], (number,)).fetchone() for number in numbers}
     gone = _deleted(connection, numbers)
     for (owner_id,) in owners:
@@ -275,21 +275,28 @@ def forget_collection(connection: sqlite3.Connection, name: str) -> Gone:
     if row is None:
         return Gone(0, ())
     numbers = connection.execute(SQL["thread_numbers"], row).fetchall()
-    gone = _deleted(connection, [number for (number,) in numbers])
+    gone = delete_threads(connection, [number for (number,) in numbers])
     _delete_leftovers(connection, row[0])
     connection.execute(SQL["delete_collection"], row)
     return gone
 
 
+def _with_dependents(connection: sqlite3.Connection, numbers: Collection[int]) -> list[int]:
+    """Return threads and, behind them, all that must not outlive them."""
+    found = list(dict.fromkeys(numbers))
+    known = set(found)
+    for number in found:  # Grows on the way: a copy may have been copied in turn.
+        for statement in ("records_of_owner", "copies_of_thread"):
+            for (record,) in connection.execute(SQL[statement], (number,)).fetchall():
+                if record not in known:
+                    known.add(record)
+                    found.append(record)
+    return found
+
+
 def _deleted(connection: sqlite3.Connection, numbers: Collection[int]) -> Gone:
-    """Delete threads with the records that only they find."""
-    event_count, left, gone = 0, list(numbers), dict.fromkeys(numbers)
-    while left:
-        number = left.pop()
-        for (record,) in connection.execute(SQL["records_of_owner"], (number,)).fetchall():
-            if record not in gone:
-                gone[record] = None
-                left.append(record)
+    event_count = 0
+    for number in numbers:
         event_count += connection.execute(SQL["count_thread_events"], (number,)).fetchone()[0]
         for statement in (
             "delete_thread_reports",
@@ -299,7 +306,7 @@ def _deleted(connection: sqlite3.Connection, numbers: Collection[int]) -> Gone:
             "delete_thread",
         ):
             connection.execute(SQL[statement], (number,))
-    return Gone(event_count, tuple(gone))
+    return Gone(event_count, tuple(numbers))
 
 
 def _delete_leftovers(connection: sqlite3.Connection, collection_id: int) -> None:

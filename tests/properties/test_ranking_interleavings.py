@@ -20,7 +20,7 @@ from library.cache.generations import Generations
 from library.cache.lru import NearCache
 from library.cache.rankings import Rankings
 from library.cache.tiers import Tiers
-from library.records import Event, SearchQuery, SearchResult
+from library.records import Event, Reach, SearchQuery, SearchResult
 from tests.unit.library.shelf import Shelf
 
 SETTLE_STEPS = 20
@@ -72,7 +72,7 @@ class Interleaved(RuleBasedStateMachine):
         await self.gate()
         return SearchResult((), (), seen)
 
-    async def events(self, seqs: Sequence[int], *, collection_id: int | None) -> list[Event]:
+    async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         return []
 
     async def write(self, *, fails: bool) -> None:

@@ -92,7 +92,7 @@ class DeskTools:
     async def desk_get(self, context: Context, session: Session) -> Desk:
         """Read what lies on the desk of a session; a watched desk is renewed when it is due."""
         asker = await self._access.asker(context)
-        standing = await self._desks.read(asker.collection_id, session)
+        standing = await self._desks.read((asker.reach, asker.collection_id, session))
         if standing is None:
             raise UnknownRecord(kind="desk", name=session)
         return shown(standing)
@@ -117,7 +117,7 @@ class DeskTools:
     async def desk_stop(self, context: Context, session: Session) -> Stopped:
         """Keep a desk fresh no longer. What lies on it stays."""
         asker = await self._access.asker(context)
-        return Stopped(session, self._desks.stop(asker.collection_id, session))
+        return Stopped(session, self._desks.stop((asker.reach, asker.collection_id, session)))
 
     async def pin(
         self,
@@ -158,6 +158,7 @@ class DeskTools:
             records_max=limit,
             minimum_relevance=self._access.gateway.settings.minimum_relevance,
             keep=tuple(keep),
+            team_ids=asker.team_ids,
         )
 
 

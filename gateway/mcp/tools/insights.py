@@ -24,6 +24,7 @@ from gateway.mcp.shapes import (
 )
 from gateway.mcp.tools.reading import search
 from gateway.routes.asked import moment_of
+from gateway.routes.insights import scope_of
 from library.asking import first_event
 from library.errors import UnknownRecord
 from library.kinds.filter import Importance, InsightType
@@ -65,6 +66,9 @@ class Kept:
     said_at: str
     replaces: list[str]
     replaced_by: list[str]
+    scope: str
+    """`thread`, `project` or `team`: who finds it."""
+    team: str | None
     score: float | None = None
 
 
@@ -177,7 +181,7 @@ class InsightTools:
         if subject is None:
             thread_no = None if thread is None else await _thread_no(asker, thread)
             newest, matched = await insights.newest(
-                wanted, collection_id=asker.collection_id, thread_no=thread_no, limit=limit
+                wanted, collection_id=asker.reach, thread_no=thread_no, limit=limit
             )
             found = [kept(one) for one in newest]
         else:
@@ -190,7 +194,7 @@ class InsightTools:
             matched, degraded = len(scores), list(result.degraded)
             found = []
             for name in [*scores][:limit]:
-                one = await insights.insight(name, collection_id=asker.collection_id)
+                one = await insights.insight(name, collection_id=asker.reach)
                 found.append(kept(one, score=scores[name]))
         some = within(found, (one.text for one in found))
         return Recalled(some, len(some), matched, len(some) < matched, degraded)
@@ -290,5 +294,7 @@ def kept(insight: Insight, *, score: float | None = None) -> Kept:
         said_at=record.said_at.isoformat(timespec="seconds"),
         replaces=list(insight.replaces),
         replaced_by=list(insight.replaced_by),
+        scope=scope_of(record),
+        team=record.team,
         score=None if score is None else round(score, 4),
     )

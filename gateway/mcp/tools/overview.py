@@ -93,7 +93,7 @@ class OverviewTools:
         """List the projects, types and tags of what was remembered and shelved, to search with."""
         asker = await self.access.asker(context)
         records, count = await asker.library.store.kinds.records(
-            asker.collection_id, EVERYTHING, owner_no=EVERY_OWNER, limit=COUNT_MAX, offset=0
+            asker.reach, EVERYTHING, owner_no=EVERY_OWNER, limit=COUNT_MAX, offset=0
         )
         projects = Counter(one.facts.project for one in records if one.facts.project)
         types = Counter(one.facts.type for one in records)

@@ -200,15 +200,15 @@ class ReadingTools:
     ) -> Opened:
         """Read a record word for word, whole or by lines."""
         asker = await self.access.asker(context)
-        store, collection_id = asker.library.store, asker.collection_id
+        store, reach = asker.library.store, asker.reach
         try:
-            event = await store.event_by_id(record, collection_id=collection_id)
+            event = await store.event_by_id(record, collection_id=reach)
         except UnknownRecord:
             # A document, a chunk or an insight by its own id.
             found = await open_record(
                 store,
                 record,
-                collection_id=collection_id,
+                collection_id=reach,
                 first_line=first_line,
                 last_line=last_line,
             )
@@ -259,6 +259,7 @@ class ReadingTools:
                 collection_id=asker.collection_id,
                 limit=limit,
                 thread=thread,
+                team_ids=asker.team_ids,
                 is_fuzzy=fuzzy,
                 is_case_sensitive=case_sensitive,
                 likeness=likeness,
@@ -341,6 +342,7 @@ async def search(
             limit=limit,
             thread=thread,
             filter=wanted,
+            team_ids=asker.team_ids,
         ),
     )
 

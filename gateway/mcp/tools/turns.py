@@ -105,7 +105,8 @@ class TurnTools:
             int | None, Field(ge=0, le=TOKENS_MAX, description="Of it, what the desk may take.")
         ] = None,
         recall: Annotated[
-            Literal["off", "thread", "project"] | None, Field(description="What may be recalled.")
+            Literal["off", "thread", "project", "team"] | None,
+            Field(description="What may be recalled."),
         ] = None,
         focus: Annotated[
             Subject | None, Field(description="What to lay the desk out for; null: the message.")

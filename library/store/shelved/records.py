@@ -16,7 +16,7 @@ import orjson
 from library.kinds.filter import CRITICAL, IMPORTANCES, Filter, Kind
 from library.kinds.masked import masked_change, masked_facts, masked_filter
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
-from library.records import Event, Gone
+from library.records import Event, Gone, Reach
 from library.store.encoding import read_events, to_micros
 from library.store.lanes import Work
 from library.store.matching import Node
@@ -141,7 +141,7 @@ class SqliteKinds:
 
         return await self._write(work)
 
-    async def record(self, name: str, *, collection_id: int | None) -> Shelved:
+    async def record(self, name: str, *, collection_id: Reach) -> Shelved:
         """Return a record by its id, or by that of an event of it."""
         return await self._read(
             lambda connection: read_record(
@@ -150,14 +150,20 @@ class SqliteKinds:
         )
 
     async def records(
-        self, collection_id: int, wanted: Filter, *, owner_no: int | None, limit: int, offset: int
+        self,
+        reach: int | frozenset[int],
+        wanted: Filter,
+        *,
+        owner_no: int | None,
+        limit: int,
+        offset: int,
     ) -> tuple[list[Shelved], int]:
         """Return records that match, the newest first, and how many there are."""
 
         def work(connection: sqlite3.Connection) -> tuple[list[Shelved], int]:
             page = {"owner_no": owner_no, "limit": limit, "offset": offset}
             rows = connection.execute(
-                SQL["records"], where_of(collection_id, self._asked(wanted)) | page
+                SQL["records"], where_of(reach, self._asked(wanted)) | page
             ).fetchall()
             return [read_record(connection, no) for no, _ in rows], rows[0][1] if rows else 0
 
@@ -180,6 +186,15 @@ class SqliteKinds:
 
         def work(connection: sqlite3.Connection) -> list[tuple[int, int]]:
             return connection.execute(SQL["owned_records"], (collection_id,)).fetchall()
+
+        return await self._read(work)
+
+    async def copies(self, of: str, *, collection: str | None) -> list[Shelved]:
+        """Return the copies of a message or a record, oldest first."""
+
+        def work(connection: sqlite3.Connection) -> list[Shelved]:
+            rows = connection.execute(SQL["copies"], {"of": of, "collection": collection})
+            return [read_record(connection, no) for (no,) in rows.fetchall()]
 
         return await self._read(work)
 

@@ -9,7 +9,8 @@ import orjson
 from library.errors import UnknownRecord
 from library.kinds.filter import CRITICAL, IMPORTANCES, Filter
 from library.kinds.record import Edition, Facts, Shelved
-from library.store.encoding import from_micros, generated_seq, to_micros
+from library.records import Reach
+from library.store.encoding import from_micros, generated_seq, reach_json, to_micros
 from library.store.statements import SQL
 
 
@@ -35,13 +36,13 @@ def set_tags(connection: sqlite3.Connection, no: int, tags: Sequence[str]) -> No
     connection.executemany(SQL["insert_tag"], [(no, tag) for tag in tags])
 
 
-def where_of(collection_id: int, wanted: Filter) -> dict[str, Any]:
+def where_of(reach: Reach, wanted: Filter) -> dict[str, Any]:
     def listed(values: Sequence[str]) -> str | None:
         return orjson.dumps(values).decode() if values else None
 
     least, most = wanted.importance_least, wanted.importance_most
     return {
-        "collection_id": collection_id,
+        "reach": reach_json(reach),
         "kinds": listed(wanted.kinds),
         "types": listed(wanted.types),
         "projects": listed(wanted.projects),
@@ -55,14 +56,14 @@ def where_of(collection_id: int, wanted: Filter) -> dict[str, Any]:
     }
 
 
-def record_number(connection: sqlite3.Connection, name: str, collection_id: int | None) -> int:
+def record_number(connection: sqlite3.Connection, name: str, collection_id: Reach) -> int:
     """Return the thread of a record.
 
     Raises:
         UnknownRecord: there is no such record in the collection.
 
     """
-    where = {"id": name, "seq": generated_seq(name), "collection_id": collection_id}
+    where = {"id": name, "seq": generated_seq(name), "reach": reach_json(collection_id)}
     row = connection.execute(SQL["find_record"], where).fetchone()
     if row is None:
         raise UnknownRecord(kind="record", name=name)

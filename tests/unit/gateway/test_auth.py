@@ -37,7 +37,7 @@ async def test_a_key_opens_its_own_collection(file: Path) -> None:
     _, clear = add_key(file, key_id="ada", collection="ada", scopes=("thread",), budget_tokens=900)
     ring = Keyring(file, monotonic_s=Clock())
     assert await ring.principal(clear) == Principal(
-        "ada", scopes=("thread",), budget_tokens=900, is_keyed=True
+        "ada", name="ada", scopes=("thread",), budget_tokens=900, is_keyed=True
     )
     for wrong in (None, "", clear[:-1], clear + "x", clear.upper()):
         with pytest.raises(KeyRequired):
@@ -52,6 +52,32 @@ def test_the_file_keeps_a_hash_and_is_the_owners_alone(file: Path) -> None:
     if sys.platform != "win32":
         assert file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+async def test_a_key_is_in_the_teams_that_the_file_says(file: Path) -> None:
+    """Issue 6: membership comes from gateway keys."""
+    _, clear = add_key(file, key_id="ada", collection="ada", teams=("core", "ops"))
+    found = await Keyring(file, monotonic_s=Clock()).principal(clear)
+    assert found == Principal("ada", name="ada", teams=("core", "ops"), is_keyed=True)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ('"collection": "ada"', '"collection": "team:core"'),
+        ('"teams": ["core"]', '"teams": ["../core"]'),
+        ('"thread", "project"', '"thread"'),
+    ],
+)
+def test_a_file_with_a_key_that_may_not_be_is_unusable(file: Path, was: str, now: str) -> None:
+    """A team's shelf as somebody's own; no name of a team; a team for one thread alone."""
+    add_key(file, key_id="ada", collection="ada", teams=("core",))
+    compact = " ".join(file.read_text(encoding="utf-8").split())
+    text = compact.replace("[ ", "[").replace(" ]", "]")
+    assert was in text
+    file.write_text(text.replace(was, now), encoding="utf-8")
+    with pytest.raises(KeysFileUnusable):
+        list_keys(file)
 
 
 def test_two_keys_cannot_have_one_name(file: Path) -> None:

@@ -27,9 +27,9 @@ def test_only_new_events_wait() -> None:
     assert waiting.of_thread(1, before_position=9) == [5, 4]
     assert waiting.of_thread(1, before_position=2) == [4]
     assert waiting.of_thread(2, before_position=9) == []
-    assert waiting.of_others(1, thread_no=2, is_wanted=bool) == [5, 4]
-    assert waiting.of_others(1, thread_no=1, is_wanted=bool) == []
-    assert waiting.of_others(2, thread_no=None, is_wanted=bool) == []
+    assert waiting.of_others({1}, thread_no=2, is_wanted=bool) == [5, 4]
+    assert waiting.of_others({1}, thread_no=1, is_wanted=bool) == []
+    assert waiting.of_others({2}, thread_no=None, is_wanted=bool) == []
 
 
 def test_what_is_indexed_waits_no_longer() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -116,6 +116,21 @@ def test_recall_reaches_as_far_as_the_key_does() -> None:
         policy(project, target(), narrow, {"x-library-recall": "project"})
     with pytest.raises(BadParameter):
         policy(project, target(), LOCAL, {"x-library-recall": "everything"})
+
+
+@pytest.mark.parametrize("setting", ["thread", "project", "team"])
+def test_a_team_is_recalled_from_with_its_keys_alone(
+    setting: Literal["thread", "project", "team"],
+) -> None:
+    """Issue 6: `X-Library-Recall: off | thread | project | team`; no word makes a member."""
+    settings, member = Settings(recall=setting), Principal("a", teams=("core",))
+    decided = policy(settings, target(), member, {})
+    assert (decided.recall, decided.teams) == (setting, ("core",))
+    assert policy(settings, target(), member, {"x-library-recall": "team"}).recall == "team"
+    alone = policy(settings, target(), LOCAL, {})
+    assert (alone.recall, alone.teams) == ("project" if setting == "team" else setting, ())
+    with pytest.raises(ScopeForbidden):
+        policy(settings, target(), LOCAL, {"x-library-recall": "team"})
 
 
 async def post(client: Any, body: Any, **headers: str) -> tuple[int, Any]:

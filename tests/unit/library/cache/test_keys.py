@@ -23,6 +23,7 @@ QUERY: dict[str, Any] = {
     "asked_on": date(2026, 1, 1),
     "kind": "depth",
     "filter": Filter(tags=("a",), since=datetime(2026, 1, 1, tzinfo=UTC)),
+    "team_ids": frozenset({9}),
 }
 OTHER: dict[str, Any] = {
     "collection_id": 2,
@@ -36,6 +37,7 @@ OTHER: dict[str, Any] = {
     "asked_on": date(2026, 1, 2),
     "kind": "breadth",
     "filter": Filter(tags=("a",), since=datetime(2026, 1, 2, tzinfo=UTC)),
+    "team_ids": frozenset({9, 10}),
 }
 
 

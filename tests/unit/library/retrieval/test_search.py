@@ -101,7 +101,7 @@ async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_a
     def look_up_all(
         look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
     ) -> tuple[list[Candidate], dict[Key, float], bool]:
-        near = dict(look.matrix.search(look.row, where, limit=limit))
+        near = look.nearest(where, limit=limit)
         return lexical.passages([*near]), near | look.cosines(have.values()), len(near) == limit
 
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:

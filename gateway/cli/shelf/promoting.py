@@ -1,0 +1,61 @@
+"""`promote`: copy a record to where more askers find it, or take the copy back."""
+
+import json
+from typing import Any
+
+import click
+
+from gateway.cli.client import LibraryClient, ask, segment
+from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.shelf.options import collection_option
+
+
+@click.command()
+@click.argument("record", metavar="ID")
+@click.option("--team", metavar="NAME", help="To the shelf of this team.")
+@click.option(
+    "--project", "is_project", is_flag=True, help="From its one thread to all of its collection."
+)
+@click.option("--undo", is_flag=True, help="Delete the copies of ID, or the one that ID is.")
+@collection_option
+@db_option
+@config_option
+@json_option
+def promote(
+    record: str,
+    team: str | None,
+    is_project: bool,
+    undo: bool,
+    collection: str | None,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
+) -> None:
+    """Copy ID (an insight, a document, a chunk or a message) to a team, or to its project.
+
+    The copy says what it is of, is made again when ID has changed, and goes when ID is forgotten.
+    """
+    if undo and is_project:
+        raise click.UsageError("--undo takes back every copy, or with --team that one's")
+    if not undo and is_project == (team is not None):
+        raise click.UsageError("name a --team, or say --project")
+    settings = loaded_settings(config=config, db=db).settings
+    if undo:
+        path = f"/promotions/{segment(record)}"
+        found = ask(settings, lambda library: library.delete(path, team=team))
+    else:
+
+        async def work(library: LibraryClient) -> Any:
+            to = "project" if is_project else "team"
+            return await library.post(
+                "/promotions", record=record, to=to, team=team, collection=collection
+            )
+
+        found = ask(settings, work)
+    if is_json:
+        click.echo(json.dumps(found, indent=2))
+    elif undo:
+        click.echo(f"took back {found['taken_back_count']}")
+    else:
+        where = f"team {found['team']}" if found["team"] else "the project"
+        click.echo(f"{found['id']} {found['state']}, for {where}")
