@@ -96,12 +96,12 @@ def renamed(message: Message, call_ids: Sequence[str]) -> Message:
     assert isinstance(calls, list), "only tool_calls can have empty or repeated ids"
     pairs = zip(calls, call_ids, strict=False)
     raw = {**message.raw, "tool_calls": [{**call, "id": call_id} for call, call_id in pairs]}
-    return replace(message, raw=raw, call_ids=tuple(call_ids))
+    return replace(_rewritten(message, raw), call_ids=tuple(call_ids))
 
 
 def answering(result: Message, call_id: str) -> Message:
     """Return a tool's result as that of another call."""
-    return replace(result, raw={**result.raw, "tool_call_id": call_id}, answers=call_id)
+    return replace(_rewritten(result, {**result.raw, "tool_call_id": call_id}), answers=call_id)
 
 
 def interrupted(call_id: str) -> Message:

@@ -226,14 +226,14 @@ def renamed(message: Message, call_ids: Sequence[str]) -> Message:
     items = list(message.raw[ITEMS])
     for at, call_id in zip(open_calls(items), call_ids, strict=True):
         items[at] = {**items[at], "call_id": call_id}
-    return replace(message, raw={ITEMS: items}, call_ids=tuple(call_ids))
+    return replace(_rewritten(message, {ITEMS: items}), call_ids=tuple(call_ids))
 
 
 def answering(result: Message, call_id: str) -> Message:
     """Return a tool's result as that of another call."""
     is_approval = result.raw[ITEMS][0].get("type") == APPROVAL
     key = "approval_request_id" if is_approval else "call_id"
-    return replace(result, raw=_with(result.raw, key, call_id), answers=call_id)
+    return replace(_rewritten(result, _with(result.raw, key, call_id)), answers=call_id)
 
 
 def interrupted(call_id: str) -> Message:
