@@ -24,6 +24,7 @@ from gateway.settings import (
     OFFLINE,
     Settings,
     desk_share,
+    lookup_share,
     protected_share,
 )
 from library.cache.redis import is_redis_url
@@ -182,6 +183,7 @@ def _fill_in(values: dict[str, Any], environ: Mapping[str, str]) -> None:
     budget = values.get("budget_tokens", Settings().budget_tokens)
     values.setdefault("protected_tokens", min(Settings().protected_tokens, protected_share(budget)))
     values.setdefault("desk_tokens", min(Settings().desk_tokens, desk_share(budget)))
+    values.setdefault("lookup_tokens", min(Settings().lookup_tokens, lookup_share(budget)))
     if not values.get("db"):
         values["db"] = str(user_folder("data", environ) / "library.db")
     for name in PATHS:
@@ -262,7 +264,7 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
             f"{settings.host} is reachable from other machines: set keys_file "
             "(library-of-context keys add makes one), or listen on 127.0.0.1",
         )
-    for name in ("protected_tokens", "desk_tokens"):
+    for name in ("protected_tokens", "desk_tokens", "lookup_tokens"):
         if getattr(settings, name) > settings.budget_tokens:
             raise SettingsError(
                 sources[name],

@@ -34,6 +34,8 @@ FLUSH_TIMEOUT_S = 1.0
 WAIT = "first_byte"
 """The one step of a turn that is the upstream's."""
 
+_WRITTEN = frozenset({"query", "record", "error"})
+
 turn_log = logging.getLogger("gateway.turns")
 
 
@@ -174,7 +176,7 @@ class _Line:
 
     def __str__(self) -> str:
         if not self.has_text:
-            return dumped_report(self.report).decode()
+            return dumped_report(_without_text(self.report)).decode()
         messages = reversed(self.ended.request.messages)
         question = next((one.text for one in messages if one.role == "user"), "")
         words = {"question": question, "replies": [one.text for one in self.ended.replies]}
@@ -198,6 +200,14 @@ class _Line:
             ", ".join(report.degraded),
         ]
         return " · ".join(part for part in told if part)
+
+
+def _without_text(report: SwapReport) -> SwapReport:
+    """Return a report without what a model wrote when it looked something up."""
+    if not report.lookups:
+        return report
+    told = [{key: one[key] for key in one if key not in _WRITTEN} for one in report.lookups]
+    return dataclasses.replace(report, lookups=told)
 
 
 class _Formats(logging.Formatter):

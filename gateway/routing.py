@@ -28,6 +28,8 @@ class Target:
     strips_old_reasoning: bool
     placement: Placement
     replacement: Replacement
+    lookup_rounds: int = 0
+    """So many times within one answer the model may look things up; 0: it is offered nothing."""
     prompt_cache: PromptCache | Literal[""] = ""
     """Empty: as the upstream is known to want it."""
 
@@ -77,6 +79,11 @@ class Routing:
             strips_old_reasoning=own.strip_old_reasoning,
             placement=row.desk_placement or own.desk_placement or settings.desk_placement,
             replacement=row.desk_replacement or own.desk_replacement or settings.desk_replacement,
+            lookup_rounds=next(
+                rounds
+                for rounds in (row.lookup_rounds, own.lookup_rounds, settings.lookup_rounds)
+                if rounds is not None
+            ),
             prompt_cache=own.prompt_cache,
         )
 

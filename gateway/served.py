@@ -16,7 +16,9 @@ OwnPlacement = Annotated[
 OwnReplacement = Annotated[
     Replacement | Literal[""], Meta(description="In place of the setting `desk_replacement`.")
 ]
+Rounds = Annotated[int, Meta(ge=0, le=16)]
 Share = Annotated[float, Meta(gt=0, le=1)]
+OwnRounds = Annotated[Rounds | None, Meta(description="In place of the setting `lookup_rounds`.")]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
@@ -53,6 +55,7 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     desk_placement: OwnPlacement = ""
     desk_replacement: OwnReplacement = ""
+    lookup_rounds: OwnRounds = None
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +91,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     desk_placement: OwnPlacement = ""
     desk_replacement: OwnReplacement = ""
+    lookup_rounds: OwnRounds = None
     price: Annotated[
         Price | None,
         Meta(description="Money for a million prompt tokens, for `savings`; unset: not reckoned."),
@@ -112,10 +116,13 @@ class ServedModel(Struct, frozen=True, kw_only=True):
     budget_tokens: int
     desk_tokens: int
     protected_tokens: int
+    lookup_tokens: int
     reply_reserve_tokens: int
     desk_placement: OwnPlacement
     """Empty: not said for this model."""
     desk_replacement: OwnReplacement
+    lookup_rounds: OwnRounds
+    """None: not said for this model."""
     price: float | None
     """None: not known; then the other two are not asked for."""
     cache_read_price: float | None

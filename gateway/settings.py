@@ -20,6 +20,7 @@ from gateway.served import (
     ModelSettings,
     Placement,
     Replacement,
+    Rounds,
     Seconds,
     ServedModel,
     Share,
@@ -38,6 +39,11 @@ def desk_share(budget_tokens: int) -> int:
 
 def protected_share(budget_tokens: int) -> int:
     """Return the most that pins have by default; likewise."""
+    return budget_tokens // 8
+
+
+def lookup_share(budget_tokens: int) -> int:
+    """Return the most that is kept free for look-ups by default; likewise."""
     return budget_tokens // 8
 
 
@@ -131,6 +137,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "is cold; 0: never.",
         ),
     ] = 3_600.0
+    lookup_rounds: Annotated[
+        Rounds,
+        Meta(
+            description="Within one answer, so many times the model may look things up by itself, "
+            "with two tools that the gateway offers it beside the client's and runs unseen; 0: it "
+            "is offered none."
+        ),
+    ] = 0
+    lookup_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Of the budget, what is kept free for that where it is offered; the "
+            "default is never above an eighth of the budget.",
+        ),
+    ] = 1_000
     reply_reserve_tokens: Annotated[
         int,
         Meta(
@@ -343,9 +365,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ModelSettings(),
         )
         budget = self.budget_tokens if own.budget_tokens is None else own.budget_tokens
-        desk, protected = self.desk_tokens, self.protected_tokens
+        desk, protected, lookup = self.desk_tokens, self.protected_tokens, self.lookup_tokens
         if own.budget_tokens is not None:
             desk, protected = min(desk, desk_share(budget)), min(protected, protected_share(budget))
+            lookup = min(lookup, lookup_share(budget))
         reserve = own.reply_reserve_tokens
         return ServedModel(
             upstream=own.upstream or self.upstream,
@@ -355,9 +378,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             budget_tokens=budget,
             desk_tokens=desk if own.desk_tokens is None else own.desk_tokens,
             protected_tokens=protected,
+            lookup_tokens=lookup,
             reply_reserve_tokens=self.reply_reserve_tokens if reserve is None else reserve,
             desk_placement=own.desk_placement,
             desk_replacement=own.desk_replacement,
+            lookup_rounds=own.lookup_rounds,
             price=own.price,
             cache_read_price=own.cache_read_price,
             cache_write_price=own.cache_write_price,

@@ -16,6 +16,11 @@ def protected_share(budget_tokens: int) -> int:
     return budget_tokens // 8
 
 
+def lookup_share(budget_tokens: int) -> int:
+    """Return the most that is kept free of such a budget for look-ups."""
+    return budget_tokens // 8
+
+
 def settled(policy: Policy, own: OwnSettings) -> Policy:
     """Return the policy with the nearest word on the budget - request, thread, key, model - and
     with the thread's own words on its desk; one that another version left is passed over."""
@@ -31,13 +36,20 @@ def settled(policy: Policy, own: OwnSettings) -> Policy:
     if not named and policy.asked_desk_tokens is None:
         return policy
     budget = named or policy.budget_tokens
-    desk, protected = policy.desk_tokens, policy.protected_tokens
+    desk, protected, lookup = policy.desk_tokens, policy.protected_tokens, policy.lookup_tokens
     if budget < policy.budget_tokens:
         desk = min(desk, desk_share(budget))
         protected = min(protected, protected_share(budget))
+        lookup = min(lookup, lookup_share(budget))
     if policy.asked_desk_tokens is not None:
         desk = policy.asked_desk_tokens
-    return replace(policy, budget_tokens=budget, desk_tokens=desk, protected_tokens=protected)
+    return replace(
+        policy,
+        budget_tokens=budget,
+        desk_tokens=desk,
+        protected_tokens=protected,
+        lookup_tokens=lookup,
+    )
 
 
 def allowed_tokens(policy: Policy, *, reply_tokens: int | None) -> int:

@@ -15,8 +15,7 @@ from typing import Any
 from governor.budget import allowed_tokens, settled
 from governor.counting import Counters, MessageCounter
 from governor.errors import BudgetTooSmall, MalformedTranscript
-from governor.layout import Layout
-from governor.message import Message
+from governor.layout import Layout, is_changed
 from governor.paging import Paging
 from governor.recording import (
     Placed,
@@ -26,19 +25,17 @@ from governor.recording import (
     with_history,
     without_old_blocks,
 )
-from governor.report import Stopwatch, dumped_report, fill, new_report
+from governor.report import Stopwatch, dumped_report, fill, new_report, note_prefix
 from governor.savings import cached_tokens
 from governor.state import (
     PromptState,
-    Trace,
     dumped,
     loaded,
     planned_key,
-    prefix_share,
     traced,
 )
 from governor.transcript import Transcript, is_blank_system, read
-from governor.turn import Outcome, PlannedMessage, PreparedTurn, SwapReport, TurnRequest
+from governor.turn import Outcome, PreparedTurn, SwapReport, TurnRequest
 from library.errors import LibraryError, UnknownRecord
 from library.library import Library
 from library.records import Event, OwnSettings, RecordedTurn, TurnState
@@ -89,7 +86,7 @@ class Governor:
         request = _settled(request, recorded)
         undecided = PreparedTurn(request.turn_id, recorded, None, report, None, request.counter)
         try:
-            return await self._decide(request, recorded, report, watch)
+            return await self._decided(request, recorded, report, watch)
         except BudgetTooSmall as error:
             report.error = str(error)
             if request.policy.is_observe:
@@ -114,7 +111,7 @@ class Governor:
         watch.lap("record")
         request = _settled(request, recorded)
         try:
-            await self._decide(request, recorded, report, watch)
+            await self._decided(request, recorded, report, watch)
         except BudgetTooSmall:
             if not request.policy.is_observe:
                 raise
@@ -184,7 +181,8 @@ class Governor:
     async def _learn(self, turn: PreparedTurn, outcome: Outcome) -> None:
         """Let the upstream's count of the prompt correct ours; it is kept for the next start."""
         told = _tokens(outcome.usage, "prompt_tokens")
-        is_ours = outcome.state is TurnState.DONE and not outcome.has_hidden_prompt
+        is_one = not (outcome.has_hidden_prompt or turn.report.lookups)
+        is_ours = outcome.state is TurnState.DONE and is_one
         if told is None or not is_ours or turn.report.is_observe:
             return
         if not isinstance(turn.counter, MessageCounter):
@@ -195,6 +193,24 @@ class Governor:
             await self._library.store.set_meta(CALIBRATIONS, self._counters.calibrations())
 
     # -- decide --------------------------------------------------------------------------------
+    async def _decided(
+        self,
+        request: TurnRequest,
+        recorded: RecordedTurn | None,
+        report: SwapReport,
+        watch: Stopwatch,
+    ) -> PreparedTurn:
+        """Decide with the gateway's own tools, or without where they leave too little room; raises
+        as `_decide`."""
+        if not request.lookups or recorded is None:
+            return await self._decide(replace(request, lookups=()), recorded, report, watch)
+        degraded = list(report.degraded)
+        try:
+            return await self._decide(request, recorded, report, watch)
+        except BudgetTooSmall:
+            report.degraded = [*degraded, "lookups"]
+            return await self._decide(replace(request, lookups=()), recorded, report, watch)
+
     async def _decide(
         self,
         request: TurnRequest,
@@ -206,8 +222,13 @@ class Governor:
         if recorded is not None and recorded.matched_by == "newest-only":
             history = await self._recorder.history(request, recorded)
         messages = with_history(request, history)
+        kept_tokens = request.policy.lookup_tokens if request.lookups else 0
+        own_schemas = request.schemas
+        request = replace(request, schemas=(*own_schemas, *request.lookups))
         layout = await self._layout(request, read(messages, request.dialect))
-        report.client_tokens = layout.total_tokens()
+        whole_tokens = layout.total_tokens()
+        added_tokens = layout.schema_tokens - request.counter.schemas(own_schemas)
+        report.client_tokens = whole_tokens - added_tokens
         report.placement, report.replacement = request.policy.placement, request.policy.replacement
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:
@@ -215,17 +236,16 @@ class Governor:
             report.is_exact = False
         watch.lap("count")
         state = loaded(recorded.prompt_state) if recorded is not None else None
-        budget = report.budget_tokens = allowed_tokens(
-            request.policy, reply_tokens=request.reply_tokens
-        )
-        is_whole = not history and report.client_tokens <= budget
+        report.budget_tokens = allowed_tokens(request.policy, reply_tokens=request.reply_tokens)
+        budget = max(0, report.budget_tokens - kept_tokens)
+        is_whole = not history and whole_tokens <= budget
         if is_whole and _is_as_it_came(request, recorded, layout.transcript):
             return self._unchanged(request, recorded, layout, report, state)
         if any(message.said is not None for message in messages):
             fresh = without_old_blocks(messages, request.dialect)
             layout = await self._layout(request, read(fresh, request.dialect))
         placed = places(request, recorded, layout.transcript, history)
-        return await self._paged(request, recorded, layout, placed, report, watch, state)
+        return await self._paged(request, recorded, layout, placed, report, watch, state, budget)
 
     def _unchanged(
         self,
@@ -236,12 +256,12 @@ class Governor:
         state: PromptState | None,
     ) -> PreparedTurn:
         """Return the turn of a transcript that goes out byte for byte as it came."""
-        report.prompt_tokens = report.client_tokens
+        report.prompt_tokens = layout.total_tokens()
         report.messages_out = len(layout.transcript.messages)
         report.parts = layout.whole_parts()
         report.swapped_out = list(state.desk_ids) if state is not None else []
         trace = layout.trace(request.schemas)
-        _note_prefix(report, state, trace)
+        note_prefix(report, state, trace)
         return PreparedTurn(
             turn_id=request.turn_id,
             recorded=recorded,
@@ -249,6 +269,7 @@ class Governor:
             report=report,
             prompt_state=dumped(PromptState(trace=trace)),
             counter=request.counter,
+            has_lookups=bool(request.lookups),
         )
 
     async def _paged(
@@ -260,13 +281,14 @@ class Governor:
         report: SwapReport,
         watch: Stopwatch,
         state: PromptState | None,
+        budget_tokens: int,
     ) -> PreparedTurn:
         positions = [place.position for place in placed if place and place.position >= 0]
         paging = Paging(
             library=self._library,
             layout=layout,
             policy=request.policy,
-            budget_tokens=report.budget_tokens,
+            budget_tokens=budget_tokens,
             recorded=recorded,
             places=placed,
             state=state,
@@ -286,8 +308,8 @@ class Governor:
             schemas=request.schemas,
             schema_tokens=layout.schema_tokens,
         )
-        _note_prefix(report, state, trace)
-        is_as_it_came = not (layout.transcript.repairs or _is_changed(plan, request.messages))
+        note_prefix(report, state, trace)
+        is_as_it_came = not (layout.transcript.repairs or is_changed(plan, request.messages))
         return PreparedTurn(
             turn_id=request.turn_id,
             recorded=recorded,
@@ -305,6 +327,7 @@ class Governor:
                 )
             ),
             counter=request.counter,
+            has_lookups=bool(request.lookups),
         )
 
     async def _layout(self, request: TurnRequest, transcript: Transcript) -> Layout:
@@ -365,22 +388,6 @@ def _is_as_it_came(
 def _is_cut(recorded: RecordedTurn) -> bool:
     """Tell whether the store knows events from before the transcript begins."""
     return min((at for at in recorded.positions if at >= 0), default=0) > 0
-
-
-def _note_prefix(report: SwapReport, state: PromptState | None, trace: Trace) -> None:
-    if state is not None and state.trace:
-        report.prefix_share = prefix_share(state.trace, trace, prompt_tokens=report.prompt_tokens)
-
-
-def _is_changed(plan: Sequence[PlannedMessage], messages: Sequence[Message]) -> bool:
-    """Tell whether the plan is anything but the client's messages, one after the other."""
-    return len(plan) != len(messages) or any(
-        planned.message is not message
-        or planned.before
-        or planned.replaced is not None
-        or planned.is_without_reasoning
-        for planned, message in zip(plan, messages, strict=True)
-    )
 
 
 def _tokens(usage: dict[str, Any] | None, key: str) -> int | None:

@@ -288,3 +288,14 @@ class Layout:
             return None
         unit = self.transcript.unit_messages(self.transcript.question)
         return next(message for message in reversed(unit) if message.role == "user")
+
+
+def is_changed(plan: Sequence[PlannedMessage], messages: Sequence[Message]) -> bool:
+    """Tell whether the plan is anything but the client's messages, one after the other."""
+    return len(plan) != len(messages) or any(
+        planned.message is not message
+        or planned.before
+        or planned.replaced is not None
+        or planned.is_without_reasoning
+        for planned, message in zip(plan, messages, strict=True)
+    )

@@ -7,6 +7,7 @@ import orjson
 
 from governor.desk.laying import swaps
 from governor.paging import Paged
+from governor.state import PromptState, Trace, prefix_share
 from governor.turn import SwapReport, TurnRequest
 
 
@@ -64,3 +65,9 @@ def fill(report: SwapReport, paged: Paged, *, desk_before: Sequence[str]) -> Non
     report.degraded.extend(paged.degraded)
     for name, value in swaps(paged.lying.together, desk_before).items():
         setattr(report, name, value)
+
+
+def note_prefix(report: SwapReport, state: PromptState | None, trace: Trace) -> None:
+    """Tell how much of the prompt continues the last one, if there was one."""
+    if state is not None and state.trace:
+        report.prefix_share = prefix_share(state.trace, trace, prompt_tokens=report.prompt_tokens)

@@ -89,6 +89,8 @@ class Policy:
     is_strict_durability: bool = True
     is_strict_freshness: bool = False
     freshness_timeout_s: float = 5.0
+    lookup_tokens: int = 0
+    """Of the budget, kept free for what the model looks up by itself, where it may."""
     has_reasoning_of_old_turns: bool = True
     """False: reasoning fields of assistant messages before the last user text are left out."""
 
@@ -166,6 +168,9 @@ class TurnRequest:
     """What to lay the desk out for; None: the question, and the latest step of a tool loop."""
     is_recorded: bool = True
     """False: nothing of it is stored; it is governed by itself, with no thread and no past."""
+    lookups: tuple[str, ...] = ()
+    """Tools of the gateway's own, as `schemas`, that the model is offered where they leave the
+    prompt enough room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +214,9 @@ class SwapReport:
     messages_out: int = 0
     events_new: int = 0
     paged_out_count: int = 0
+    lookups: list[dict[str, Any]] = field(default_factory=list)
+    """What the model looked up by itself before it answered: tool, query or record, ids found,
+    tokens of the result, and of the prompt that brought it."""
     system_left_out: int = 0
     """System messages from the midst of the transcript that are not in the prompt."""
     swapped_in: list[dict[str, Any]] = field(default_factory=list)
@@ -254,6 +262,8 @@ class PreparedTurn:
     report: SwapReport
     prompt_state: bytes | None
     counter: Counter
+    has_lookups: bool = False
+    """The tools of `TurnRequest.lookups` are counted in, and go out too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Question:
     filter: Filter = EVERYTHING
     team_ids: frozenset[int] = frozenset()
     """Shelves of the asker's teams, looked at too wherever all threads are."""
+    exclude_seqs: frozenset[int] = frozenset()
+    """Events that who asks has before them already."""
 
 
 async def ask(library: Library, question: Question) -> SearchResult:
@@ -57,7 +59,7 @@ async def ask(library: Library, question: Question) -> SearchResult:
         thread_no=thread_no,
         path=path,
         before_position=ANYWHERE,
-        exclude_seqs=frozenset(),
+        exclude_seqs=question.exclude_seqs,
         limit=question.limit,
         asked_on=question.asked_on,
         kind=question.kind,

@@ -25,12 +25,14 @@ from gateway.served import ModelSettings, UpstreamSettings
 from gateway.settings import AUTO, Settings
 from gateway.upstream.discovery import choose
 
+_EXAMPLE_UPSTREAM = {"url": "http://127.0.0.1:11434/v1", "lookup_rounds": 4}
 _EXAMPLE_MODEL = {
     "upstream": "mine",
     "window_tokens": 131_072,
     "budget_tokens": 16_000,
     "desk_tokens": 4_000,
     "reply_reserve_tokens": 2_048,
+    "lookup_rounds": 4,
     "price": 2.5,
     "cache_read_price": 0.25,
     "cache_write_price": 3.125,
@@ -107,7 +109,7 @@ def example_toml() -> str:
         if name not in TABLES:
             lines += ["", *_explained(annotation), f"# {name} = {_toml(getattr(defaults, name))}"]
     for name, key, row, values in (
-        ("upstreams", "mine", UpstreamSettings, {"url": "http://127.0.0.1:11434/v1"}),
+        ("upstreams", "mine", UpstreamSettings, _EXAMPLE_UPSTREAM),
         ("models", '"gpt-4o*"', ModelSettings, _EXAMPLE_MODEL),
     ):
         lines += ["", *_explained(FIELDS[name]), f"# [{name}.{key}]"]

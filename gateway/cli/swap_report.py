@@ -71,6 +71,8 @@ def _statements(report: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator
     yield "shortened", ", ".join(report.get("shortened") or ())
     for sentence in report.get("repaired") or ():
         yield "repaired", sentence
+    for lookup in report.get("lookups") or ():
+        yield "looked up", _lookup(lookup)
     yield "prefix", _prefix(report)
     yield "reply", _reply(report)
     yield "time", _times(report)
@@ -167,6 +169,16 @@ def _policy(report: Mapping[str, Any]) -> str:
     if not report.get("desk_because"):
         return ""
     return ", ".join(str(report[key]) for key in ("placement", "replacement") if report.get(key))
+
+
+def _lookup(lookup: Mapping[str, Any]) -> str:
+    """Return what the model looked up by itself."""
+    what = lookup.get("query") or lookup.get("record") or ""
+    return _joined(
+        f"{lookup.get('tool')} {one_line(str(what), size=TEXT_CELLS)}".strip(),
+        ", ".join(lookup.get("found") or ()) or lookup.get("error") or "nothing",
+        f"{lookup['tokens']:,} tokens" if lookup.get("tokens") else "",
+    )
 
 
 def _prefix(report: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 relay carries it out."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -12,6 +12,10 @@ from gateway.body import decoded, read_body
 from gateway.core import Gateway
 from gateway.errors import json_answer
 from gateway.identity import SESSION_CHARS_MAX, session_of
+from gateway.lookups.offer import may_be_offered, schemas
+from gateway.lookups.reading import Shelf, seqs_in_prompt
+from gateway.lookups.rounds import Rounds
+from gateway.lookups.upstream import LookingUp
 from gateway.middleware import send_answer, visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.reporting import library_headers, sent_tokens
@@ -23,7 +27,7 @@ from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire.crossing.bodies import AnyStored
 from gateway.wire.headers import request_headers
 from gateway.wire.protocol import UNCACHED, Caching, ClientRequest, Wire
-from governor.turn import Policy, PreparedTurn, Recall, TurnRequest
+from governor.turn import PlannedMessage, Policy, PreparedTurn, Recall, TurnRequest
 from library.runtime.tokens import random_token
 
 BUDGET = "x-library-budget-tokens"
@@ -82,13 +86,61 @@ class Governed:
             await self._decoded(body), self._wire, library, principal.collection
         )
         target = routing.target(asked.request.model, principal)
+        request = self._turn_request(asked, target, principal, headers)
+        posting = _Posting(self._wire, asked.request, body, target, routing, principal, scope)
+        upstream = self._gateway.speaking.upstream_for(self._wire.name, target.upstream)
+        outgoing: Callable[[PreparedTurn], UpstreamRequest] = posting
+        if request.lookups:
+            looking = self._looking_up(upstream, request, asked.request, target, posting)
+            upstream, outgoing = looking, looking.outgoing
         return Turn(
-            request=self._turn_request(asked, target, principal, headers),
-            upstream=self._gateway.speaking.upstream_for(self._wire.name, target.upstream),
+            request=request,
+            upstream=upstream,
             is_stream=asked.request.is_stream,
-            outgoing=_Outgoing(self._wire, asked.request, body, target, routing, principal, scope),
+            outgoing=outgoing,
             wire=self._wire,
             has_room_for=visit.stay.has_room_for,
+        )
+
+    def _looking_up(
+        self,
+        upstream: Upstream,
+        turn: TurnRequest,
+        request: ClientRequest,
+        target: Target,
+        posting: "_Posting",
+    ) -> LookingUp:
+        """Return the upstream whose model may look things up."""
+        library, _, _ = self._gateway.opened()
+        settings = self._gateway.settings
+
+        def rounds_of(prepared: PreparedTurn) -> Rounds:
+            assert prepared.recorded is not None
+            return Rounds(
+                prepared,
+                wire=self._wire,
+                request=request,
+                dialect=self._dialect,
+                posting=posting,
+                shelf=Shelf(
+                    library=library,
+                    recorded=prepared.recorded,
+                    in_prompt=seqs_in_prompt(prepared, turn.messages),
+                    recall=turn.policy.recall,
+                    teams=turn.policy.teams,
+                    asked_on=self._gateway.now().date(),
+                    masks_secrets=settings.mask_secrets,
+                ),
+                most=target.lookup_rounds,
+            )
+
+        return LookingUp(
+            upstream,
+            wire=self._wire,
+            posting=posting,
+            rounds_of=rounds_of,
+            is_stream=request.is_stream,
+            limit_bytes=settings.max_reply_bytes,
         )
 
     async def _decoded(self, body: bytes) -> ClientRequest:
@@ -108,6 +160,10 @@ class Governed:
         is_recorded = not _is_asked(headers, RECORD, "off", otherwise="on")
         if not is_recorded and asked.follows is not None:
             raise BadParameter(RECORD, "on where a request goes on from what is recorded")
+        governing = policy(self._gateway.settings, target, principal, headers)
+        is_offered = target.lookup_rounds > 0 and may_be_offered(
+            request, governing, is_recorded=is_recorded
+        )
         return TurnRequest(
             turn_id=random_token(TURN_ID_BYTES),
             collection=principal.collection,
@@ -118,7 +174,7 @@ class Governed:
             messages=request.messages,
             schemas=request.schemas,
             reply_tokens=request.reply_tokens,
-            policy=policy(self._gateway.settings, target, principal, headers),
+            policy=governing,
             counter=self._gateway.counters.counter_for(
                 target.model.name,
                 tokenizer=target.model.tokenizer or None,
@@ -130,10 +186,11 @@ class Governed:
             is_recorded=is_recorded,
             follows=asked.follows,
             instruction_count=request.instruction_count,
+            lookups=schemas(self._wire) if is_offered else (),
         )
 
 
-class _Outgoing:
+class _Posting:
     """Makes the upstream's request once it is decided what to send."""
 
     __slots__ = ("_body", "_principal", "_request", "_routing", "_scope", "_target", "_wire")
@@ -157,11 +214,30 @@ class _Outgoing:
         self._scope = scope
 
     def __call__(self, prepared: PreparedTurn) -> UpstreamRequest:
+        """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
+        is_as_it_came = prepared.plan is None and (
+            self._request.past is None or prepared.report.is_observe
+        )
+        if is_as_it_came and self._target.model.name == self._request.model:
+            return self._posted(self._body)
+        return self.encoded(prepared, self._request, prepared.plan)
+
+    def encoded(
+        self,
+        prepared: PreparedTurn,
+        request: ClientRequest,
+        plan: Sequence[PlannedMessage] | None,
+    ) -> UpstreamRequest:
+        """Return a request of the client's with these messages in place of its own."""
+        name = self._target.model.name if self._target.model.name != request.model else None
+        return self._posted(self._wire.encode(request, plan, name, self._caching(prepared)))
+
+    def _posted(self, body: bytes) -> UpstreamRequest:
         return UpstreamRequest(
             method="POST",
             path=with_query(self._wire.path, self._scope),
             headers=self._headers(),
-            body=self._outgoing_body(prepared),
+            body=body,
         )
 
     def _headers(self) -> dict[str, str]:
@@ -174,18 +250,6 @@ class _Outgoing:
             wire=self._wire.name,
         )
         return {**self._wire.headers, **headers}
-
-    def _outgoing_body(self, prepared: PreparedTurn) -> bytes:
-        """Return the client's own bytes where nothing of them has to change (DESIGN 1.2)."""
-        request, name = self._request, self._target.model.name
-        if name != request.model:
-            return self._wire.encode(request, prepared.plan, name, self._caching(prepared))
-        is_as_it_came = prepared.plan is None and (
-            request.past is None or prepared.report.is_observe
-        )
-        if is_as_it_came:
-            return self._body
-        return self._wire.encode(request, prepared.plan, None, self._caching(prepared))
 
     def _caching(self, prepared: PreparedTurn) -> Caching:
         """Return what to tell the provider's cache; nothing of a prompt that is as it came."""
@@ -236,6 +300,7 @@ def policy(
         budget_tokens=model.budget_tokens,
         protected_tokens=model.protected_tokens,
         desk_tokens=model.desk_tokens,
+        lookup_tokens=model.lookup_tokens,
         asked_budget_tokens=_tokens(headers, BUDGET, at_least=1),
         asked_desk_tokens=_tokens(headers, DESK, at_least=0),
         key_budget_tokens=principal.budget_tokens,

@@ -201,7 +201,14 @@ def answer_of(
     is_stream_asked: bool,
     limit_bytes: int,
 ) -> Answer:
-    """Return the kind of answer that begins with this head.
+    """Return the kind of answer that begins with this head."""
+    if is_streamed(status, headers, is_stream_asked=is_stream_asked):
+        return StreamedAnswer(wire, limit_bytes=limit_bytes)
+    return WholeAnswer(wire, status=status, limit_bytes=limit_bytes)
+
+
+def is_streamed(status: int, headers: list[tuple[bytes, bytes]], *, is_stream_asked: bool) -> bool:
+    """Tell whether an answer with this head comes in events.
 
     A stream that was asked for is one unless it says that it is JSON, or a page for people: some
     servers call it text.
@@ -210,6 +217,4 @@ def answer_of(
     is_stream = content_type.startswith(EVENT_STREAM) or (
         is_stream_asked and b"json" not in content_type and b"html" not in content_type
     )
-    if is_stream and status < REDIRECT_STATUS:
-        return StreamedAnswer(wire, limit_bytes=limit_bytes)
-    return WholeAnswer(wire, status=status, limit_bytes=limit_bytes)
+    return is_stream and status < REDIRECT_STATUS

@@ -256,7 +256,7 @@ def encode(
         sent = [written(one) for one in plan]
         items = answered_as_called(list(items_of(sent)))
         is_kept = request.past is None or request.fields.get("store") is not False
-        fields[INPUT] = items if is_kept else list(_by_value(items))
+        fields[INPUT] = items if is_kept else list(by_value(items))
         instructions = [one.text for one in sent if one.raw.get("type") == INSTRUCTIONS]
         if not instructions:
             fields.pop(INSTRUCTIONS, None)
@@ -267,7 +267,7 @@ def encode(
     return orjson.dumps(fields)
 
 
-def _by_value(items: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def by_value(items: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     """Yield items of our store for an upstream that keeps none: an id alone means nothing to it.
 
     OpenAI answers 404 to reasoning that is neither kept nor sealed inside the item, and refuses a

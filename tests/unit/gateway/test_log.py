@@ -51,6 +51,20 @@ async def test_text_in_the_log_is_masked_as_it_is_in_the_store(
     assert fields["replies"][0].startswith("I see ")
 
 
+async def test_what_a_model_looked_for_is_text_too(caplog: pytest.LogCaptureFixture) -> None:
+    """Issue 5: the swap report says what was searched; the log has no text unless asked."""
+    lookup = {"tool": "library_search", "query": "the walnut clock", "found": ["e1"], "tokens": 9}
+    for logs_text in (False, True):
+        turn = ended()
+        assert turn.report is not None
+        turn.report.lookups = [lookup]
+        with caplog.at_level(logging.INFO, logger=turn_log.name):
+            Telemetry(logs_text=logs_text).ended(turn)
+    short, whole = map(json.loads, caplog.messages)
+    assert whole["lookups"] == [lookup]
+    assert short["lookups"] == [{"tool": "library_search", "found": ["e1"], "tokens": 9}]
+
+
 class Screen(io.StringIO):
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()

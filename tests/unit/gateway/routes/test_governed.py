@@ -35,6 +35,7 @@ def target(settings: Settings = SETTINGS, model: str = "m") -> Target:
         strips_old_reasoning=False,
         placement="attached",
         replacement="focus",
+        lookup_rounds=0,
     )
 
 

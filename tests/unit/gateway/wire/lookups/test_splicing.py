@@ -1,0 +1,280 @@
+"""One stream out of those of several rounds: what it shows, and that no cut of it matters."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.wire.lookups.blocks import Blocks
+from gateway.wire.lookups.rounds import ROUNDS
+from gateway.wire.sse import SseEvent
+from gateway.wire.wires import WIRES
+from tests.e2e.responses_answers import Events, calling, reasoned, spoken
+
+NAMES = frozenset({"library_search", "library_open"})
+CUTS = st.lists(st.integers(0, 20_000), max_size=30)
+WIRE_NAMES = [wire.name for wire in WIRES]
+Part = tuple[str, str]
+"""(kind, text): `words`, `thought`, `ours` or `theirs`."""
+
+
+def chat(parts: Sequence[Part]) -> bytes:
+    out, index = [_chunk({"role": "assistant", "content": None})], 0
+    for kind, text in parts:
+        if kind == "words":
+            out += [_chunk({"content": piece}) for piece in text]
+        elif kind == "thought":
+            out.append(_chunk({"reasoning_content": text}))
+        else:
+            name = "library_search" if kind == "ours" else "look"
+            function = {"name": name, "arguments": ""}
+            opened = {"index": index, "id": f"c{index}", "type": "function", "function": function}
+            out.append(_chunk({"tool_calls": [opened]}))
+            rest = {"index": index, "function": {"arguments": json.dumps({"query": text})}}
+            out.append(_chunk({"tool_calls": [rest]}))
+            index += 1
+    usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
+    end = {"id": "c", "choices": [], "usage": usage}
+    return b"".join([*out, _chunk({}, "tool_calls" if index else "stop"), _event(end), _DONE])
+
+
+_DONE = b"data: [DONE]\n\n"
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return _event({"id": "c", "choices": [choice], "usage": None})
+
+
+def _event(fields: dict[str, Any], name: str = "") -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(fields, ensure_ascii=False)}\n\n".encode()
+
+
+def messages(parts: Sequence[Part]) -> bytes:
+    usage = {"input_tokens": 5, "output_tokens": 1}
+    out = [_named("message_start", message={"id": "m", "content": [], "usage": usage})]
+    for index, (kind, text) in enumerate(parts):
+        blocks: dict[str, dict[str, Any]] = {
+            "words": {"type": "text", "text": ""},
+            "thought": {"type": "thinking", "thinking": "", "signature": ""},
+            "ours": {"type": "tool_use", "id": f"u{index}", "name": "library_open", "input": {}},
+            "theirs": {"type": "tool_use", "id": f"u{index}", "name": "look", "input": {}},
+        }
+        deltas: dict[str, dict[str, Any]] = {
+            "words": {"type": "text_delta", "text": text},
+            "thought": {"type": "thinking_delta", "thinking": text},
+        }
+        call = {"type": "input_json_delta", "partial_json": json.dumps({"id": text})}
+        out.append(_named("content_block_start", index=index, content_block=blocks[kind]))
+        out.append(_named("content_block_delta", index=index, delta=deltas.get(kind, call)))
+        out.append(_named("content_block_stop", index=index))
+    has_calls = any(kind in {"ours", "theirs"} for kind, _ in parts)
+    ended = {"stop_reason": "tool_use" if has_calls else "end_turn", "stop_sequence": None}
+    out.append(_named("message_delta", delta=ended, usage={"output_tokens": 3}))
+    return b"".join([*out, _named("message_stop")])
+
+
+def _named(kind: str, **fields: Any) -> bytes:
+    return _event({"type": kind, **fields}, kind)
+
+
+def responses(parts: Sequence[Part]) -> bytes:
+    events, items = Events(), []
+    for number, (kind, text) in enumerate(parts):
+        made = {
+            "words": spoken(text, number=number),
+            "thought": {**reasoned(text), "id": f"rs_{number}"},
+            "ours": calling(f"f{number}", "library_search", json.dumps({"query": text})),
+            "theirs": calling(f"f{number}", "look", json.dumps({"q": text})),
+        }
+        items.append(made[kind])
+    tools = [{"type": "function", "name": "library_search"}]
+    out = events.begun(tools=tools)
+    for index, item in enumerate(items):
+        out += events.whole(index, item)
+    return b"".join([*out, events.ended(*items, tools=tools)])
+
+
+STREAMS = {"chat": chat, "messages": messages, "responses": responses}
+
+
+def spliced(name: str, rounds: Sequence[bytes], cuts: Sequence[int] = ()) -> bytes:
+    """Return what a client is shown, where as many rounds follow as there are."""
+    splice, shown = ROUNDS[name].splice(NAMES), b""
+    for number, body in enumerate(rounds):
+        blocks = Blocks()
+        places = sorted({place % (len(body) + 1) for place in cuts} | {0, len(body)})
+        for start, stop in itertools.pairwise(places):
+            shown += b"".join(map(splice.take, blocks.feed(body[start:stop])))
+        shown += b"".join(map(splice.take, blocks.finish()))
+        if splice.is_waiting and number + 1 < len(rounds):
+            splice.go_on()
+        elif splice.is_waiting:
+            shown += splice.close()
+    return shown
+
+
+def read(name: str, stream: bytes) -> tuple[list[Part], dict[str, Any], str | None]:
+    """Return what a stream says, by the reader that records it, with usage and finish reason."""
+    wire = next(wire for wire in WIRES if wire.name == name)
+    reader, blocks = wire.reader(1_000_000), Blocks()
+    for block in [*blocks.feed(stream), *blocks.finish()]:
+        if block.data is not None:
+            reader.add(SseEvent(block.data, block.name))
+    reply = reader.read()
+    parts: list[Part] = []
+    for message in reply.messages:
+        parts += _parts(name, message)
+    return parts, reply.usage or {}, reply.finish_reason
+
+
+def _parts(name: str, message: dict[str, Any]) -> list[Part]:
+    if name == "chat":
+        said = [("thought", message["reasoning_content"])] if "reasoning_content" in message else []
+        said += [("words", message["content"])] if message["content"] else []
+        names = [call["function"]["name"] for call in message.get("tool_calls", ())]
+        return [*said, *(("call", one) for one in names)]
+    found = []
+    items: list[dict[str, Any]] = message["items"] if "items" in message else message["content"]
+    for one in items:
+        if one["type"] in {"text", "message"}:
+            found.append(("words", one.get("text") or one["content"][0]["text"]))
+        elif one["type"] in {"thinking", "reasoning"}:
+            found.append(("thought", one.get("thinking") or one["encrypted_content"]))
+        else:
+            found.append(("call", one["name"]))
+    return found
+
+
+@pytest.mark.parametrize("name", WIRE_NAMES)
+def test_what_calls_nothing_of_ours_goes_on_as_it_was_written(name: str) -> None:
+    body = STREAMS[name]([("thought", "hm"), ("words", "Größe, 漢字"), ("theirs", "x")])
+    shown = spliced(name, [body])
+    if name == "responses":  # It repeats the request's tools.
+        assert b"library_" not in shown
+        strip = [json.loads(line[6:]) for line in body.splitlines() if line.startswith(b"data:")]
+        for event in strip:
+            if "response" in event:
+                event["response"]["tools"] = []
+        kept = [json.loads(line[6:]) for line in shown.splitlines() if line.startswith(b"data:")]
+        assert kept == strip
+    else:
+        assert shown == body
+
+
+@pytest.mark.parametrize("name", WIRE_NAMES)
+def test_rounds_become_one_answer_without_our_calls_and_with_the_usage_of_all(name: str) -> None:
+    rounds = [
+        STREAMS[name]([("words", "I look."), ("ours", "x"), ("ours", "y")]),
+        STREAMS[name]([("ours", "z")]),
+        STREAMS[name]([("words", "It is so."), ("theirs", "q")]),
+    ]
+    shown = spliced(name, rounds)
+    assert b"library_" not in shown
+    parts, usage, finish = read(name, shown)
+    gap = [("words", "I look.\n\nIt is so.")]
+    assert parts == [
+        *(gap if name == "chat" else [("words", "I look."), ("words", "It is so.")]),
+        ("call", "look"),
+    ]
+    each = (11, 7) if name == "responses" else (5, 3)
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (each[0] * 3, each[1] * 3)
+    assert finish == {"chat": "tool_calls", "messages": "tool_use", "responses": "completed"}[name]
+
+
+@pytest.mark.parametrize("name", WIRE_NAMES)
+def test_an_answer_that_ends_in_a_call_of_ours_ends_as_if_there_were_none(name: str) -> None:
+    shown = spliced(name, [STREAMS[name]([("words", "So."), ("ours", "x")])])
+    parts, _, finish = read(name, shown)
+    assert parts == [("words", "So.")]
+    assert finish == {"chat": "stop", "messages": "end_turn", "responses": "completed"}[name]
+
+
+@pytest.mark.parametrize("name", WIRE_NAMES)
+def test_a_call_of_ours_beside_one_of_the_clients_is_left_out(name: str) -> None:
+    """CASES D4 (litellm#33678): the client's calls keep an order without gaps."""
+    body = STREAMS[name]([("ours", "x"), ("theirs", "y"), ("ours", "z"), ("theirs", "w")])
+    shown = spliced(name, [body])
+    assert b"library_" not in shown
+    assert read(name, shown)[0] == [("call", "look"), ("call", "look")]
+    key = {"chat": '"index":', "messages": '"index":', "responses": '"output_index":'}[name]
+    lines = shown.decode().replace(" ", "").splitlines()
+    numbers = {int(line.rpartition(key)[2][0]) for line in lines if key in line}
+    assert numbers == {0, 1}
+
+
+def test_reasoning_that_led_to_a_look_up_only_is_left_out_of_a_response() -> None:
+    """openai/codex#5990: reasoning without what it led to is refused when it comes back."""
+    rounds = [
+        responses([("thought", "first"), ("words", "I look."), ("thought", "then"), ("ours", "x")]),
+        responses([("thought", "last"), ("words", "So.")]),
+    ]
+    parts, _, _ = read("responses", spliced("responses", rounds))
+    assert parts == [
+        *(("thought", "first"), ("words", "I look.")),
+        *(("thought", "last"), ("words", "So.")),
+    ]
+
+
+def test_thinking_stays_in_a_message_with_its_block() -> None:
+    """CASES F1: who answers a call brings back the thinking that led there."""
+    rounds = [messages([("thought", "t"), ("ours", "x")]), messages([("theirs", "y")])]
+    assert read("messages", spliced("messages", rounds))[0] == [("thought", "t"), ("call", "look")]
+
+
+PARTS = st.lists(
+    st.tuples(
+        st.sampled_from(["words", "thought", "ours", "theirs"]),
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@pytest.mark.parametrize("name", WIRE_NAMES)
+@settings(deadline=None)
+@given(rounds=st.lists(PARTS, min_size=1, max_size=3), cuts=CUTS)
+def test_every_cut_of_the_bytes_shows_the_same(
+    name: str, rounds: list[list[Part]], cuts: list[int]
+) -> None:
+    """CASES D5 and issue 5: no trace of our tools, however a stream comes."""
+    stop = next(
+        (at for at, parts in enumerate(rounds) if not _is_ours_alone(parts)), len(rounds) - 1
+    )
+    bodies = [STREAMS[name](parts) for parts in rounds[: stop + 1]]
+    whole = spliced(name, bodies)
+    assert spliced(name, bodies, cuts) == whole
+    assert b'"library_' not in whole
+    calls = [text for kind, text in read(name, whole)[0] if kind == "call"]
+    assert len(calls) == sum(kind == "theirs" for kind, _ in rounds[stop])
+
+
+def _is_ours_alone(parts: Sequence[Part]) -> bool:
+    kinds = {kind for kind, _ in parts}
+    return "ours" in kinds and "theirs" not in kinds
+
+
+@given(body=st.binary(max_size=200), cuts=CUTS)
+def test_blocks_are_the_bytes_that_they_were_cut_from(body: bytes, cuts: list[int]) -> None:
+    blocks, out = Blocks(), b""
+    places = sorted({place % (len(body) + 1) for place in cuts} | {0, len(body)})
+    for start, stop in itertools.pairwise(places):
+        out += b"".join(block.raw for block in blocks.feed(body[start:stop]))
+    assert out + b"".join(block.raw for block in blocks.finish()) == body
+
+
+def test_an_event_that_is_too_long_to_be_looked_at_goes_on_as_it_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.wire.lookups.blocks.BLOCK_BYTES_MAX", 64)
+    blocks = Blocks()
+    long = b"data: " + b"x" * 100
+    found = [*blocks.feed(long), *blocks.feed(b"y\n\ndata: z\n\n")]
+    assert b"".join(block.raw for block in found) == long + b"y\n\ndata: z\n\n"
+    assert [block.data for block in found] == [None, None, b"z"]
