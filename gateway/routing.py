@@ -8,13 +8,11 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from gateway.auth import AUTHORIZATION, Principal
-from gateway.served import Placement, Replacement, ServedModel, UpstreamSettings
+from gateway.served import UNNAMED, Placement, Replacement, ServedModel
 from gateway.settings import Settings
 from gateway.upstream.protocol import Upstream
 from gateway.wire.protocol import PromptCache
 
-_UNNAMED = UpstreamSettings(url="")
-"""What holds for an upstream without a name of its own."""
 CHAT, MESSAGES = "chat", "messages"
 API_KEY, ANTHROPIC = "x-api-key", "api.anthropic.com"
 
@@ -64,14 +62,14 @@ class Routing:
     def target(self, model: str, principal: Principal) -> Target:
         """Return where requests for `model` go; what the path names comes first, then a key's own
         upstream."""
-        row = self._settings.for_model(model)
         named = self._named(principal)
+        place = principal.address or principal.upstream or ""
+        row = self._settings.for_model(model, upstream=place)
         if named is not None:  # Settings of where the model would else be served do not hold there.
-            row, own, upstream = structs.replace(row, name=model), _UNNAMED, named
+            row, own, upstream = structs.replace(row, name=model), UNNAMED, named
         else:
-            place = principal.upstream or row.upstream
-            own = self._settings.upstreams.get(place, _UNNAMED)
-            upstream = self.upstreams[place]
+            own = self._settings.upstreams.get(row.upstream, UNNAMED)
+            upstream = self.upstreams[row.upstream]
         settings = self._settings
         return Target(
             upstream=upstream,

@@ -40,6 +40,13 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[Literal["chat", "responses", "messages"], ...],
         Meta(description="Protocols that it takes; empty: known by its address, or found out."),
     ] = ()
+    budget_tokens: Annotated[
+        Count | None,
+        Meta(
+            description="In place of the setting `budget_tokens`, for models that have none of "
+            "their own: larger where a warm cache makes that cheap."
+        ),
+    ] = None
     strip_old_reasoning: Annotated[
         bool,
         Meta(description="Leave out reasoning of assistant messages before the last user message."),
@@ -56,6 +63,10 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     desk_placement: OwnPlacement = ""
     desk_replacement: OwnReplacement = ""
     lookup_rounds: OwnRounds = None
+
+
+UNNAMED = UpstreamSettings(url="")
+"""What holds for an upstream without a name of its own."""
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from gateway.addressing.loopback import is_loopback
 from gateway.served import (
+    UNNAMED,
     ModelSettings,
     Placement,
     Replacement,
@@ -358,20 +359,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = {}
 
-    def for_model(self, model: str) -> ServedModel:
-        """Return what holds for `model`."""
+    def for_model(self, model: str, *, upstream: str = "") -> ServedModel:
+        """Return what holds for `model`, where `upstream` serves it; "": where the settings say."""
         own = self.models.get(model) or next(
             (row for glob, row in self.models.items() if fnmatch.fnmatchcase(model, glob)),
             ModelSettings(),
         )
-        budget = self.budget_tokens if own.budget_tokens is None else own.budget_tokens
+        place = upstream or own.upstream or self.upstream
+        named = own.budget_tokens or self.upstreams.get(place, UNNAMED).budget_tokens
+        budget = named or self.budget_tokens
         desk, protected, lookup = self.desk_tokens, self.protected_tokens, self.lookup_tokens
-        if own.budget_tokens is not None:
+        if named:
             desk, protected = min(desk, desk_share(budget)), min(protected, protected_share(budget))
             lookup = min(lookup, lookup_share(budget))
         reserve = own.reply_reserve_tokens
         return ServedModel(
-            upstream=own.upstream or self.upstream,
+            upstream=place,
             name=own.name or model,
             tokenizer=own.tokenizer,
             window_tokens=own.window_tokens,

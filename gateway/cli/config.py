@@ -25,7 +25,11 @@ from gateway.served import ModelSettings, UpstreamSettings
 from gateway.settings import AUTO, Settings
 from gateway.upstream.discovery import choose
 
-_EXAMPLE_UPSTREAM = {"url": "http://127.0.0.1:11434/v1", "lookup_rounds": 4}
+_EXAMPLE_UPSTREAM = {
+    "url": "http://127.0.0.1:11434/v1",
+    "budget_tokens": 16_000,
+    "lookup_rounds": 4,
+}
 _EXAMPLE_MODEL = {
     "upstream": "mine",
     "window_tokens": 131_072,

@@ -62,6 +62,37 @@ def test_a_model_goes_where_its_pattern_says(model: str, upstream: str, name: st
     assert (target.upstream.name, target.model.name) == (upstream, name)
 
 
+def test_an_upstream_has_a_budget_for_models_without_one_of_their_own() -> None:
+    """Issue 4: per upstream it may sit above what a warm cache makes cheap."""
+    settings = Settings(
+        upstream="home",
+        budget_tokens=8_000,
+        upstreams={
+            "home": UpstreamSettings(url="http://home/v1", budget_tokens=60_000),
+            "small": UpstreamSettings(url="http://small/v1", budget_tokens=4_000),
+            "away": UpstreamSettings(url="http://away/v1"),
+        },
+        models={
+            "own": ModelSettings(budget_tokens=3_000),
+            "away": ModelSettings(upstream="away"),
+        },
+    )
+    assert settings.for_model("m").budget_tokens == 60_000
+    assert settings.for_model("own").budget_tokens == 3_000
+    assert settings.for_model("away").budget_tokens == 8_000
+    small = settings.for_model("m", upstream="small")
+    assert (small.upstream, small.budget_tokens) == ("small", 4_000)
+    assert (small.desk_tokens, small.protected_tokens) == (1_000, 500)
+
+
+def test_the_budget_of_where_a_model_would_else_be_served_does_not_hold_elsewhere() -> None:
+    settings = Settings(
+        upstream="home",
+        upstreams={"home": UpstreamSettings(url="http://home/v1", budget_tokens=60_000)},
+    )
+    assert settings.for_model("m", upstream="https://named/v1").budget_tokens == 8_000
+
+
 def test_what_the_path_names_comes_before_all_and_gets_the_clients_own_key_alone() -> None:
     principal = Principal("ada", upstream="bare", address="https://named/v1")
     named = routing(HOME_KEY="h")
