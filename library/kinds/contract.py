@@ -87,6 +87,9 @@ class Kinds(Protocol):
     async def parts(self, no: int, *, first: int = 0, limit: int) -> list[Event]:
         """Return at most `limit` parts of a record's live version from number `first` on."""
 
+    async def numbered(self, nos: Sequence[int]) -> list[Shelved]:
+        """Return records by the numbers of their threads, in that order, as far as they exist."""
+
     async def heads(self, nos: Sequence[int]) -> dict[int, Event]:
         """Return the first part of the live version of each record."""
 

@@ -5,7 +5,7 @@ that is there is told once more, takes the newer wording as a new version, and k
 So whoever remembers need not look first, and nothing that was said is lost.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -259,6 +259,13 @@ class Insights:
             raise UnknownRecord(kind="insight", name=name)
         return await self._insight(record)
 
+    async def of(self, events: Sequence[Event]) -> list[Insight]:
+        """Return the insights whose events a search found, in that order, in a few reads however
+        many there are; those that are gone meanwhile are left out."""
+        return await self._insights(
+            await self._store.kinds.numbered([event.thread_no for event in events])
+        )
+
     async def versions(self, name: str, *, collection_id: Reach) -> list[Event]:
         """Return every version of an insight, oldest first; an older one may stand in front of the
         live one, when that was said anew.
@@ -311,18 +318,31 @@ class Insights:
         return await self._landing.forget(names, collection_id=collection_id)
 
     async def _insight(self, record: Shelved) -> Insight:
-        event = (await self._store.kinds.heads([record.no]))[record.no]
-        pairs = await self._store.replacements([event.seq])
-        older = [old for old, new in pairs if new == event.seq]
-        newer = [new for old, new in pairs if old == event.seq]
-        others = await self._store.events(older + newer, collection_id=record.collection_id)
-        ids = {one.seq: one.id for one in others}
-        return Insight(
-            record,
-            event,
-            replaces=tuple(ids[seq] for seq in older if seq in ids),
-            replaced_by=tuple(ids[seq] for seq in newer if seq in ids),
+        [found] = await self._insights([record])
+        return found
+
+    async def _insights(self, records: Sequence[Shelved]) -> list[Insight]:
+        heads = await self._store.kinds.heads([record.no for record in records])
+        pairs = await self._store.replacements(sorted(head.seq for head in heads.values()))
+        others = await self._store.events(
+            sorted({seq for pair in pairs for seq in pair}), collection_id=None
         )
+        by_seq = {one.seq: one for one in others}
+
+        def ids(seqs: Iterable[int], record: Shelved) -> tuple[str, ...]:
+            there = (by_seq[seq] for seq in seqs if seq in by_seq)
+            return tuple(one.id for one in there if one.collection_id == record.collection_id)
+
+        return [
+            Insight(
+                record,
+                head,
+                replaces=ids((old for old, new in pairs if new == head.seq), record),
+                replaced_by=ids((new for old, new in pairs if old == head.seq), record),
+            )
+            for record in records
+            if (head := heads.get(record.no)) is not None
+        ]
 
 
 def edition_of(told: Told, *, version: int, now: datetime) -> Edition:

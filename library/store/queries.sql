@@ -445,6 +445,9 @@ SELECT e.seq FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch
 WHERE t.no = ? AND e.position >= ? ORDER BY e.position LIMIT ?
 
 -- The first parts of some records, live.
+-- name: records_there
+SELECT thread_no FROM record WHERE thread_no IN (SELECT value FROM json_each(?))
+
 -- name: record_heads
 SELECT e.seq FROM thread AS t
 JOIN event AS e ON e.branch_id = t.head_branch AND e.position = 0

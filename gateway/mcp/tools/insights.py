@@ -188,14 +188,13 @@ class InsightTools:
             result = await search(
                 asker, subject, thread=thread, limit=max(limit, 50), wanted=wanted
             )
-            scores: dict[str, float] = {}
-            for hit in result.hits:
-                scores.setdefault(hit.event.id, hit.score)
-            matched, degraded = len(scores), list(result.degraded)
-            found = []
-            for name in [*scores][:limit]:
-                one = await insights.insight(name, collection_id=asker.reach)
-                found.append(kept(one, score=scores[name]))
+            best = {hit.event.thread_no: hit for hit in reversed(result.hits)}
+            hits = sorted(best.values(), key=lambda hit: -hit.score)
+            matched, degraded = len(hits), list(result.degraded)
+            found = [
+                kept(one, score=best[one.record.no].score)
+                for one in await insights.of([hit.event for hit in hits[:limit]])
+            ]
         some = within(found, (one.text for one in found))
         return Recalled(some, len(some), matched, len(some) < matched, degraded)
 

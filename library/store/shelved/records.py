@@ -241,6 +241,16 @@ class SqliteKinds:
 
         return await self._read(work)
 
+    async def numbered(self, nos: Sequence[int]) -> list[Shelved]:
+        """Return records by the numbers of their threads, in that order, as far as they exist."""
+
+        def work(connection: sqlite3.Connection) -> list[Shelved]:
+            wanted = (orjson.dumps(list(nos)).decode(),)
+            there = {no for (no,) in connection.execute(SQL["records_there"], wanted)}
+            return [read_record(connection, no) for no in nos if no in there]
+
+        return await self._read(work)
+
     async def heads(self, nos: Sequence[int]) -> dict[int, Event]:
         """Return the first part of the live version of each record."""
 

@@ -308,6 +308,25 @@ async def test_a_forgotten_insight_leaves_no_byte_in_any_file(tmp_path: Path) ->
     assert b"a fact that stays" in content
 
 
+async def test_many_insights_that_were_found_are_read_together_and_what_is_gone_is_left_out(
+    ann: Owner,
+) -> None:
+    old = await ann.remember("We deploy on Heroku.")
+    new = await ann.remember("We deploy on AWS.", replaces=[old.insight.record.id], tags=["ops"])
+    gone = await ann.remember("A passing thing.")
+    insights = ann.library.insights
+    events = [gone.insight.event, new.insight.event, old.insight.event]
+    await insights.forget([gone.insight.record.id], collection_id=ann.collection_id)
+    some = await insights.of(events)
+    assert some == [
+        await insights.insight(one.insight.record.id, collection_id=ann.collection_id)
+        for one in (new, old)
+    ]
+    assert some[0].replaces == (old.insight.event.id,)
+    assert some[1].replaced_by == (new.insight.event.id,)
+    assert await insights.of([]) == []
+
+
 async def test_what_only_a_forgotten_thread_found_goes_with_it(ann: Owner) -> None:
     """A known fault of earlier systems: a deleted thread is gone everywhere."""
     teller = Teller(ann.library, "one", "ann")
