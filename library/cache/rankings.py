@@ -72,25 +72,29 @@ class Rankings:
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """Return what the search returns, whether it is run or not."""
-        key = self.key(query)
-        if key is None:
+        state = self._state(query)
+        if state is None:
             return await self._answer(query)
+        key = key_of("ranking", *state, query)
         kept = (await self._cache.get([key])).get(key)
         result = None if kept is None else await self._read(query, kept)
         if result is None:
             result = await self._answer(query)
-            # Under the same key still: what the search saw is what the key names.
-            if not (result.degraded or result.is_torn) and self.key(query) == key:
+            # As things stand still: what the search saw is what the key names.
+            if not (result.degraded or result.is_torn) and self._state(query) == state:
                 await self._cache.put({key: packed(result)})
         return result
 
     def key(self, query: SearchQuery) -> Key | None:
         """Return the name of a query's answer as things stand; None: they are not known."""
+        state = self._state(query)
+        return None if state is None else key_of("ranking", *state, query)
+
+    def _state(self, query: SearchQuery) -> tuple[Any, Any] | None:
+        """Return all that an answer depends on besides its query; None: it is not known."""
         reach = sorted({query.collection_id, *query.team_ids})
         generations = [self._generations.of(one) for one in reach]
-        if None in generations:
-            return None
-        return key_of("ranking", generations, self._rests_on(), query)
+        return None if None in generations else (generations, self._rests_on())
 
     async def _read(self, query: SearchQuery, kept: bytes) -> SearchResult | None:
         """Return a kept answer with its events; None: it does not stand any more."""

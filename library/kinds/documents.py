@@ -174,14 +174,14 @@ class Documents:
         *,
         said_at: datetime | None,
     ) -> Document:
-        now = self._landing.now()
-        said_at = said_at or now
+        said_at = said_at or self._landing.now()
         version = 1 if known is None else known.version + 1
         parts = await asyncio.to_thread(
             lambda: list(parts_of(extracted, facts, version=version, said_at=said_at))
         )
         begun = await self._stored(collection_id, facts, parts, known, said_at=said_at)
         await self._wait_indexed(begun.record.no, INDEX_WAIT_S)
+        now = self._landing.now()  # Not before its parts were stored.
         async with self._landing.writing:
             finished = await self._landing.write(
                 lambda: self._kinds.finish_edition(

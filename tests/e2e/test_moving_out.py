@@ -1,14 +1,20 @@
 """`export`, `backup`, `restore`, `stats` and `reembed` as a user runs them."""
 
+import asyncio
 import json
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from library.kinds.filter import Filter
+from library.library import Library
+from library.runtime.options import LibraryOptions
+from library.store.shelved.records import ANYBODY
 from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import GatewayProcess, clean_environment, run_cli
 from tests.e2e.stub_upstream import StubUpstream
@@ -80,6 +86,111 @@ def test_a_library_that_was_exported_beside_a_gateway_is_taken_in_as_an_equal_on
     assert "We deploy on Fridays." in run_cli("pin", "--db", str(new), env=PLAIN).stdout
     refused = own.cli("export", str(out), check=False)
     assert (refused.returncode, "--force overwrites it" in refused.stderr) == (1, True)
+
+
+NOTES = (
+    "# Rules\n\n- one\n\n```python\ndef f():\n\tif x:\n\t\treturn 1\n```\n" + "words of it. " * 200
+)
+
+
+def shelve_everything(gateway: GatewayProcess) -> None:
+    """Shelve records of every kind, changed, pinned, tagged and owned by a thread."""
+    with httpx.Client(base_url=f"{gateway.origin}/library", timeout=20, verify=False) as http:
+
+        def told(method: str, path: str, **more: Any) -> dict[str, Any]:
+            answer = http.request(method, path, **more)
+            assert answer.is_success, answer.text
+            found: dict[str, Any] = answer.json()
+            return found
+
+        fact = {
+            "text": "The mill has two wheels.",
+            "type": "finding",
+            "importance": "high",
+            "tags": ["mill", "old house"],
+            "project": "river",
+            "author": "Ada",
+            "source": "survey.md",
+            "said_at": "2019-05-04T03:02:01Z",
+        }
+        insight = told("POST", "/insights", json=fact)
+        for text in ("The mill has three wheels.", "The mill had three wheels."):
+            told("PATCH", f"/insights/{insight['id']}", json={"text": text, "tags": ["mill"]})
+        told("POST", "/insights", json={"text": "Only one knows the otter.", "thread": "one"})
+        for content in ("An older edition.", NOTES):
+            told(
+                "PUT",
+                "/documents",
+                params={"source": "docs/rules.md", "project": "river", "tag": "law", "title": "R"},
+                content=content.encode(),
+            )
+        told("PUT", "/chunks", params={"type": "debug", "title": "why"}, content=b"because\n\tof")
+
+
+def known_of(db: Path) -> dict[str, Any]:
+    """Return all that a library says of its records, in its own words."""
+
+    async def read() -> dict[str, Any]:
+        library = await Library.open(LibraryOptions(db))
+        try:
+            own = await library.store.collection_id("default")
+            records, count = await library.store.kinds.records(
+                own, Filter(), owner_no=ANYBODY, limit=99, offset=0
+            )
+            assert len(records) == count
+            found: dict[str, Any] = {}
+            for one in records:
+                parts = await library.store.kinds.parts(one.no, limit=99)
+                versions = await library.store.kinds.versions(one.no)
+                facts = replace(one.facts, owner_no=None)
+                times = (one.created_at, one.updated_at, one.said_at)
+                found[one.id] = (
+                    *(facts, one.owner_id, one.version, one.told_count, one.is_pinned, times),
+                    [(part.id, part.body, part.text, part.occurred_at) for part in parts],
+                    [(each.id, each.text, each.occurred_at) for each in versions],
+                )
+            pins = await library.store.pinned(collection_id=own, thread_id=None)
+            found["pins"] = [pin.id for pin in pins]
+            return found
+        finally:
+            await library.close()
+
+    return asyncio.run(read())
+
+
+def test_records_of_every_kind_come_back_with_all_that_is_known_of_them(
+    own: GatewayProcess, tmp_path: Path
+) -> None:
+    """Issue 6: documents, insights with their versions, chunks; tags, times, pins, importance,
+    owners and the lines of a source."""
+    shelve_everything(own)
+    own.wait_indexed()
+    parts = httpx.get(
+        f"{own.origin}/library/search",
+        params={"q": "words of it", "kind": "document"},
+        verify=False,
+    ).json()["hits"]
+    own.cli("pin", parts[0]["id"], "--everywhere")
+    out, again, new = tmp_path / "all.jsonl", tmp_path / "twice.jsonl", tmp_path / "new.db"
+    own.cli("export", str(out))
+    pages = tmp_path / "pages"
+    own.cli("export", str(pages), "--format", "markdown")
+    own.stop()
+    before = known_of(own.db)
+    kinds = [one[0].kind for name, one in before.items() if name != "pins"]
+    assert sorted(kinds) == ["chunk", "document", *["insight"] * 3]
+    assert len(before["pins"]) == 3
+    assert {len(one[7]) for name, one in before.items() if name != "pins"} == {1, 3}
+    for _ in range(2):
+        answer = run_cli("import", str(out), "--db", str(new), "--json", env=PLAIN)
+        assert json.loads(answer.stdout)["problem_count"] == 0
+    assert known_of(new) == before
+    run_cli("export", str(again), "--db", str(new), env=PLAIN)
+    assert lines(again) == lines(out)
+    assert run_cli("verify", "--db", str(new), env=PLAIN).returncode == 0
+    written = "".join(path.read_text() for path in pages.iterdir())
+    for text in ("The mill has two wheels.", "The mill had three wheels.", "\n\t\treturn 1\n"):
+        assert text in written
 
 
 def test_one_thread_goes_to_standard_output_and_to_another_collection(
