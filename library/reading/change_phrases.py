@@ -177,8 +177,8 @@ _ROWS = (
 CUES = tuple(
     (
         frozenset(needed.split())
-        if needed.isascii() or " " in needed
-        else frozenset((needed, *needed)),
+        if needed[0] < "\u2e80"
+        else frozenset(needed),
         re.compile(pattern),
     )
     for needed, pattern in _ROWS

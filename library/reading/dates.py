@@ -61,9 +61,8 @@ def spans(text: str, said_on: date, *, is_question: bool) -> tuple[Span, ...]:
     hints = _hints(read)
     base = _Base(said_on, is_question)
     found: list[tuple[int, int, Span]] = []
-    for needed, pattern, resolve in _GRAMMAR:
-        if needed.isdisjoint(hints):
-            continue
+    for row in sorted({row for hint in hints & _HINTS for row in _ROWS_OF[hint]}):
+        _, pattern, resolve = _GRAMMAR[row]
         for match in pattern.finditer(read):
             low, high = match.span()
             if any(low < other_high and other_low < high for other_low, other_high, _ in found):
@@ -385,6 +384,10 @@ _GRAMMAR = tuple(
     for needed, pattern, resolve in _ROWS
 )
 """Longer phrases first: what one has taken the next leaves alone. No pattern repeats a group."""
+_HINTS = frozenset().union(*(needed for needed, _, _ in _GRAMMAR))
+_ROWS_OF = {
+    hint: [row for row, (needed, _, _) in enumerate(_GRAMMAR) if hint in needed] for hint in _HINTS
+}
 _BEFORE_DATE = re.compile(
     rf"\b(?:{_COUNT} )?(?P<thing>days?|weeks?|weekend|months?|{_WEEKDAY}) "
     r"(?P<side>before|prior to|after|following|of|in)\s*(?:the )?$"

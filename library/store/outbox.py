@@ -59,8 +59,8 @@ def settle(
         spans = [[passage.start, passage.stop] for passage in result.passages]
         connection.execute(SQL["insert_indexed"], (_json(spans), each.seq))
         connection.execute(SQL["delete_vectors"], (each.seq,))
-        links = [(each.seq, older) for older in result.replaced_seqs]
-        connection.executemany(SQL["insert_replacement"], links)
+        for older in result.replaced_seqs:
+            connection.execute(SQL["insert_replacement"], (each.seq, older))
     if claims:
         lowest = min(each.seq for each in claims)
         connection.execute(SQL["lower_embedded"], {"seq": lowest})
