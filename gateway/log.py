@@ -162,7 +162,9 @@ def _line_threads() -> list[LineThread]:
 def log_turn(ended: Ended, report: SwapReport, *, has_text: bool, is_masked: bool) -> None:
     """Write the line of a turn."""
     if turn_log.isEnabledFor(logging.INFO):
-        turn_log.info(_Line(ended, report, has_text, is_masked))
+        # Made here, since `info` would look for the line of code that says it.
+        line = _Line(ended, report, has_text, is_masked)
+        turn_log.handle(logging.LogRecord(turn_log.name, logging.INFO, "", 0, line, None, None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 from governor.surroundings import has_surroundings, is_surroundings
+from library.records import IncomingMessage
 
 Role = Literal["system", "user", "assistant", "tool"]
 """`developer` is `system` here; `raw` keeps what the client wrote."""
@@ -71,8 +72,10 @@ class Message:
     """Tells it, as it goes out, from any other message of its thread."""
     is_silent: bool = field(init=False, compare=False, repr=False)
     """It says nothing at all."""
-    is_common: bool = field(init=False, compare=False, repr=False)
-    """It is a user's, and holds nothing but what a client says of its surroundings."""
+    is_blank: bool = field(init=False, compare=False, repr=False)
+    """It, or a piece of it, is empty, as no provider takes it."""
+    incoming: IncomingMessage = field(init=False, compare=False, repr=False)
+    """As the library is told of it, where it has a digest and its caller gave it no id."""
 
     def __post_init__(self) -> None:
         is_as_said = bool(self.digest) and self.said is None and not has_surroundings(self.text)
@@ -84,12 +87,17 @@ class Message:
             or self.images
             or self.opaque
         )
+        is_blank = self.has_blanks or (not says_something and self.role != "tool")
         is_common = self.role == "user" and is_surroundings(self.text)
+        incoming = IncomingMessage(
+            self.role, self.digest, self.said or self.raw, self.text, is_common=is_common
+        )
         # Frozen for everybody else.
         set_once = object.__setattr__
         set_once(self, "key", key_number(self.digest) if is_as_said else key_of(words))
         set_once(self, "is_silent", not says_something)
-        set_once(self, "is_common", is_common)
+        set_once(self, "is_blank", is_blank)
+        set_once(self, "incoming", incoming)
 
 
 def key_of(data: bytes) -> int:

@@ -11,7 +11,7 @@ from governor.transcript import Transcript
 from governor.turn import Dialect, Outcome, SwapReport, TurnRequest
 from library.errors import StoreCorrupt, StoreUnavailable
 from library.library import Library
-from library.records import Event, IncomingMessage, IncomingTurn, RecordedTurn, Reply
+from library.records import Event, IncomingTurn, RecordedTurn, Reply
 
 HISTORY_EVENTS_MAX = 2_000
 """Stored messages read back for a client that sends only its newest one."""
@@ -68,9 +68,9 @@ class Recorder:
 
     def _turn(self, request: TurnRequest) -> IncomingTurn:
         spoken = [message for message in request.messages if message.digest]
-        incoming = [_incoming(message) for message in spoken]
+        incoming = [message.incoming for message in spoken]
         if spoken and request.event_id is not None:
-            incoming[-1] = _incoming(spoken[-1], event_id=request.event_id)
+            incoming[-1] = incoming[-1]._replace(event_id=request.event_id)
         return IncomingTurn(
             turn_id=request.turn_id,
             collection=request.collection,
@@ -146,17 +146,6 @@ def _first_spoken(request: TurnRequest) -> int:
     else, in front of what is said to a conversation that goes on."""
     spoken = (at for at, message in enumerate(request.messages) if message.role != "system")
     return next(spoken, request.instruction_count)
-
-
-def _incoming(message: Message, *, event_id: str | None = None) -> IncomingMessage:
-    return IncomingMessage(
-        role=message.role,
-        digest=message.digest,
-        body=message.said or message.raw,
-        text=message.text,
-        event_id=event_id,
-        is_common=message.is_common,
-    )
 
 
 def stored_reply(message: Message, outcome: Outcome) -> Reply:

@@ -65,7 +65,7 @@ def read(messages: Sequence[Message], dialect: Dialect) -> Transcript:
     writes what is mended."""
     whole, origins = tuple(messages), tuple(range(len(messages)))
     repairs: list[str] = []
-    if any(map(_has_blanks, messages)) or not _is_paired(messages):
+    if any(message.is_blank for message in messages) or not _is_paired(messages):
         paired = _without_blank_system(_repaired_pairs(messages, dialect, repairs), repairs)
         whole = tuple(_filled(origin, message, dialect, repairs) for origin, message in paired)
         origins = tuple(origin for origin, _ in paired)
@@ -91,7 +91,7 @@ def _units(messages: tuple[Message, ...], start: int) -> tuple[Unit, ...]:
         if role == "tool" and is_open:
             found[-1] = found[-1]._replace(stop=index + 1)
         else:
-            found.append(Unit(pending, index + 1, is_user=role == "user"))
+            found.append(Unit(pending, index + 1, role == "user"))
             is_open = role == "assistant" and bool(messages[index].call_ids)
         pending = index + 1
     if pending < len(messages):
@@ -210,13 +210,9 @@ def _without_blank_system(
     return [one for one in paired if one[0] < 0 or one[0] not in blank]
 
 
-def _has_blanks(message: Message) -> bool:
-    return message.has_blanks or (message.is_silent and message.role != "tool")
-
-
 def _filled(index: int, message: Message, dialect: Dialect, repairs: list[str]) -> Message:
     """Return `message`, or one without what is empty in it, which says so where that is all."""
-    if message.role not in EMPTY or not _has_blanks(message):
+    if message.role not in EMPTY or not message.is_blank:
         return message
     words = EMPTY[message.role]
     filled = dialect.filled(message, words)

@@ -24,6 +24,7 @@ from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen, choose
 from library.errors import LibraryError
 from library.runtime.allocator import limit_heaps
+from library.runtime.garbage import set_aside
 
 
 @click.command(epilog=SETTINGS_HELP)
@@ -44,7 +45,7 @@ def serve(config: str | None, **flags: object) -> None:
             build_app(chosen.settings, base_url=base_url),
             listener,
             grace_s=settings.shutdown_grace_s,
-            on_ready=lambda: click.echo("\n".join(banner(chosen, base_url))),
+            on_ready=lambda: _tell(banner(chosen, base_url)),
         )
     except (LibraryError, KeysFileUnusable) as error:
         raise Unusable(str(error)) from error
@@ -53,6 +54,11 @@ def serve(config: str | None, **flags: object) -> None:
     # On a terminal in a new line: it has shown ^C.
     gap = "\n" if sys.stderr.isatty() else ""
     end_log(f"{gap}stopped; everything recorded is stored")
+
+
+def _tell(lines: list[str]) -> None:
+    set_aside()
+    click.echo("\n".join(lines))
 
 
 def _listener(settings: Settings) -> socket.socket:

@@ -15,7 +15,7 @@ PIECE_CHARS = 64
 LITERAL_CHARS_MAX = PIECE_CHARS // 2
 """As much of a literal as is looked up."""
 _RUN = re.compile(r"\w+")
-_ASCII = "".join(chr(at).lower() if chr(at).isalnum() or chr(at) == "_" else " " for at in range(128))
+_ASCII = "".join(one.lower() if _RUN.match(one) else " " for one in map(chr, range(128)))
 """For `str.translate`: folds a text, and makes a space of what is in no run."""
 
 

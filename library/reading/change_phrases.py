@@ -176,9 +176,7 @@ _ROWS = (
 )
 CUES = tuple(
     (
-        frozenset(needed.split())
-        if needed[0] < "\u2e80"
-        else frozenset(needed),
+        frozenset(needed.split()) if needed[0] < "\u2e80" else frozenset(needed),
         re.compile(pattern),
     )
     for needed, pattern in _ROWS
