@@ -228,6 +228,7 @@ class _Completion:
     def whole(self) -> dict[str, Any]:
         """Return the body of an answer that is not streamed."""
         message: dict[str, Any] = {"role": "assistant", "content": self.answer.text or None}
+        message |= {"refusal": None, "annotations": []}
         if self.answer.calls:
             message["tool_calls"] = [
                 self._call(at, call) for at, call in enumerate(self.answer.calls)

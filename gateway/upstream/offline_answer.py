@@ -6,6 +6,8 @@ the prompt are scored by the words that they share with the question, rare ones 
 what a user stated goes before what others said or asked. Its own earlier answers and the frame of
 the reading desk are never quoted.
 
+Answers have the form that is asked for (`response_format`), with the words in it.
+
 Tools: a user who writes `call get_weather {"city": "Paris"}` gets that call, several get several,
 and `tool_choice` can force one; results are answered by quoting them.
 """
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
+from gateway.upstream.offline_schema import example
 from governor.desk.rendering import parsed_block, without_blocks
 from library.analysis import question_words, words
 
@@ -79,6 +82,18 @@ class _Sentence:
 
 def answer_to(request: Mapping[str, Any]) -> OfflineAnswer:
     """Return the answer to a chat completions request whose messages are a list of objects."""
+    answer = _plain_answer(request)
+    form = request.get("response_format")
+    if answer.calls or not isinstance(form, Mapping):
+        return answer
+    if form.get("type") == "json_schema" and isinstance(form.get("json_schema"), Mapping):
+        return OfflineAnswer(json.dumps(example(form["json_schema"].get("schema"), answer.text)))
+    if form.get("type") == "json_object":
+        return OfflineAnswer(json.dumps({"answer": answer.text}))
+    return answer
+
+
+def _plain_answer(request: Mapping[str, Any]) -> OfflineAnswer:
     messages: Sequence[Mapping[str, Any]] = request["messages"]
     if messages and messages[-1].get("role") == "tool":
         return OfflineAnswer(_about_results(messages))
@@ -199,10 +214,20 @@ def _calls(question: str, request: Mapping[str, Any]) -> tuple[Call, ...]:
     found = list(_named(question, names))
     if isinstance(choice, Mapping):
         forced = (choice.get("function") or {}).get("name")
-        return tuple(one for one in found if one.name == forced) or (Call(str(forced), "{}"),)
+        return tuple(one for one in found if one.name == forced) or (_made(forced, request),)
     if choice == "required" and not found:
-        found = [Call(names[0], "{}")]
+        found = [_made(names[0], request)]
     return tuple(found if request.get("parallel_tool_calls") is not False else found[:1])
+
+
+def _made(name: Any, request: Mapping[str, Any]) -> Call:
+    """Return a call that nobody worded, with arguments that its tool takes."""
+    for tool in request.get("tools") or ():
+        function = tool.get("function") if isinstance(tool, Mapping) else None
+        if isinstance(function, Mapping) and function.get("name") == name:
+            arguments = example(function.get("parameters"), MARK)
+            return Call(str(name), json.dumps(arguments if isinstance(arguments, dict) else {}))
+    return Call(str(name), "{}")
 
 
 def _tool_names(tools: Any) -> Iterable[str]:

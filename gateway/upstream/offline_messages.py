@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from gateway.upstream.offline_answer import OfflineAnswer
+from gateway.wire.messages.answering import begun, text_block, tool_use, usage
 from gateway.wire.messages.blocks import Blocks
 from gateway.wire.protocol import ClientRequest
 from governor.message import Message
@@ -31,13 +32,24 @@ def conversation(request: ClientRequest) -> dict[str, Any]:
     return {
         "messages": [_plain(message) for message in request.messages],
         "tools": [
-            {"type": "function", "function": {"name": tool.get("name")}}
+            {
+                "type": "function",
+                "function": {"name": tool.get("name"), "parameters": tool.get("input_schema")},
+            }
             for tool in (tools if isinstance(tools, list) else ())
             if isinstance(tool, dict)
         ],
         "tool_choice": forced,
+        "response_format": _form(request.fields.get("output_config")),
         "parallel_tool_calls": choice.get("disable_parallel_tool_use") is not True,
     }
+
+
+def _form(config: Any) -> dict[str, Any] | None:
+    form = config.get("format") if isinstance(config, dict) else None
+    if not isinstance(form, dict) or form.get("type") != "json_schema":
+        return None
+    return {"type": "json_schema", "json_schema": {"schema": form.get("schema")}}
 
 
 def _plain(message: Message) -> dict[str, Any]:
@@ -64,23 +76,14 @@ class OfflineMessage:
     def whole(self) -> dict[str, Any]:
         """Return the body of an answer that is not streamed."""
         return {
-            **self._head(),
+            **self._begun(self.reply_tokens),
             "content": [block for block, _ in self._blocks()],
             "stop_reason": _STOP_REASONS[self.finish_reason],
-            "stop_sequence": None,
-            "usage": {"input_tokens": self.prompt_tokens, "output_tokens": self.reply_tokens},
         }
 
     def events(self) -> Iterator[bytes]:
         """Yield the events of a stream."""
-        usage = {"input_tokens": self.prompt_tokens, "output_tokens": 1}
-        begun: dict[str, Any] = {
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": usage,
-        }
-        yield _event("message_start", message={**self._head(), **begun})
+        yield _event("message_start", message=self._begun(1))
         yield _event("ping")
         for index, (block, deltas) in enumerate(self._blocks()):
             empty: dict[str, Any] = {"input": {}} if block["type"] == "tool_use" else {"text": ""}
@@ -89,33 +92,28 @@ class OfflineMessage:
                 yield _event("content_block_delta", index=index, delta=delta)
             yield _event("content_block_stop", index=index)
         ended = {"stop_reason": _STOP_REASONS[self.finish_reason], "stop_sequence": None}
-        yield _event("message_delta", delta=ended, usage={"output_tokens": self.reply_tokens})
+        yield _event("message_delta", delta=ended, usage=self._usage(self.reply_tokens))
         yield _event("message_stop")
 
-    def _head(self) -> dict[str, Any]:
-        return {
-            "id": f"msg_{self.body_digest}",
-            "type": "message",
-            "role": "assistant",
-            "model": self.model,
-        }
+    def _begun(self, output_tokens: int) -> dict[str, Any]:
+        numbers = self._usage(output_tokens)
+        return begun(f"msg_{self.body_digest}", self.model, numbers=numbers)
+
+    def _usage(self, output_tokens: int) -> dict[str, Any]:
+        return usage(input_tokens=self.prompt_tokens, output_tokens=output_tokens)
 
     def _blocks(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """Yield each block with the pieces that it is streamed in."""
         if not self.answer.calls:
             pieces = _PIECES.findall(self.answer.text)
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
-            yield {"type": "text", "text": self.answer.text}, deltas
+            yield text_block(self.answer.text), deltas
         for at, call in enumerate(self.answer.calls):
             starts = range(0, len(call.arguments), ARGUMENT_CHARS)
             parts = [call.arguments[start : start + ARGUMENT_CHARS] for start in starts]
+            call_id = f"toolu_{self.body_digest[:16]}{at:02}"
             yield (
-                {
-                    "type": "tool_use",
-                    "id": f"toolu_{self.body_digest[:16]}{at:02}",
-                    "name": call.name,
-                    "input": orjson.loads(call.arguments),
-                },
+                tool_use(call_id, call.name, orjson.loads(call.arguments)),
                 [{"type": "input_json_delta", "partial_json": part} for part in parts],
             )
 

@@ -17,7 +17,7 @@ import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "gateway.cli.main")
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
 WAIT_S = 20.0
 POLL_S = 0.01

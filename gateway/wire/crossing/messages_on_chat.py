@@ -19,6 +19,7 @@ from gateway.wire.crossing.chat_reply import Called, ChatReply, Said, Step, Told
 from gateway.wire.crossing.frame import CrossedStream, Crossing, Untranslatable
 from gateway.wire.crossing.messages_bodies import as_openais
 from gateway.wire.lenient import dicts, error_text, loaded
+from gateway.wire.messages.answering import begun, text_block, thinking_block, tool_use, usage
 from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.reading import string_of
 
@@ -164,9 +165,7 @@ class MessageBuilder:
         found = [*self._begun(), *self._closed()]
         for number in sorted(self._waiting):
             call = self._waiting[number]
-            found += self._opened(
-                {"type": "tool_use", "id": call.call_id, "name": call.name, "input": {}}
-            )
+            found += self._opened(tool_use(call.call_id, call.name, {}))
             delta = {"type": "input_json_delta", "partial_json": call.arguments or "{}"}
             found.append(("content_block_delta", {"index": self._index, "delta": delta}))
             self._blocks[-1]["input"] = _input(call.arguments)
@@ -193,23 +192,14 @@ class MessageBuilder:
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         cached = cached if isinstance(cached, int) else 0
         prompt = self._usage.get("prompt_tokens")
-        return {
-            "input_tokens": max(0, prompt - cached) if isinstance(prompt, int) else 0,
-            "output_tokens": self._usage.get("completion_tokens") or 0,
-            **({"cache_read_input_tokens": cached} if cached else {}),
-        }
+        return usage(
+            input_tokens=max(0, prompt - cached) if isinstance(prompt, int) else 0,
+            output_tokens=self._usage.get("completion_tokens") or 0,
+            cached_tokens=cached,
+        )
 
     def _opening(self) -> dict[str, Any]:
-        return {
-            "id": self._id,
-            "type": "message",
-            "role": "assistant",
-            "model": self._model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": {"input_tokens": 0, "output_tokens": 0},
-        }
+        return begun(self._id, self._model, numbers=usage(input_tokens=0, output_tokens=0))
 
     def _begun(self) -> list[Event]:
         if self._has_begun:
@@ -221,8 +211,7 @@ class MessageBuilder:
         kind = "thinking" if step.kind == "reasoning" else "text"
         if not self._pieces or self._blocks[-1]["type"] != kind:
             yield from self._closed()
-            more = {"signature": ""} if kind == "thinking" else {}
-            yield from self._opened({"type": kind, kind: "", **more})
+            yield from self._opened((thinking_block if kind == "thinking" else text_block)(""))
         self._pieces.append(step.text)
         delta = {"type": f"{kind}_delta", kind: step.text}
         yield "content_block_delta", {"index": self._index, "delta": delta}

@@ -15,25 +15,14 @@ import orjson
 
 from gateway.wire.crossing.chat_reply import Called, ChatReply, Said, Step, Told
 from gateway.wire.crossing.responses_request import FREE_TEXT
-from gateway.wire.responses.stored import response_usage
+from gateway.wire.responses.stored import DEFAULTS, response_usage
 
 _ECHOED = (
     *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls"),
     *("reasoning", "safety_identifier", "service_tier", "store", "temperature", "text"),
     *("tool_choice", "tools", "top_p", "top_logprobs", "truncation", "user", "prompt_cache_key"),
+    *("presence_penalty", "frequency_penalty"),
 )
-_DEFAULTS: Mapping[str, Any] = {
-    "error": None,
-    "incomplete_details": None,
-    "instructions": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "temperature": None,
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": None,
-    "usage": None,
-}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _TEXT = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
 Event = tuple[str, dict[str, Any]]
@@ -101,14 +90,14 @@ class ResponseBuilder:
         ended = "failed" if told.error else "incomplete" if reason else "completed"
         status = status or ended
         is_over = status != "in_progress"
-        echoed = {key: self._request[key] for key in _ECHOED if key in self._request}
         return {
             "id": self._id,
             "object": "response",
             "created_at": told.created,
             "status": status,
-            **_DEFAULTS,
-            **echoed,
+            **DEFAULTS,
+            **_echoed(self._request),
+            "completed_at": told.created if status == "completed" else None,
             "model": told.model,
             "output": [item.value(status="completed") for item in self._items] if is_over else [],
             **({"incomplete_details": {"reason": reason}} if reason and is_over else {}),
@@ -267,6 +256,24 @@ class ResponseStream:
             written.append(b"event: %s\ndata: %s\n\n" % (kind.encode(), body))
             self._number += 1
         return b"".join(written)
+
+
+def _echoed(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a response says of its request, with the defaults of what is left out in it."""
+    echoed = {key: request[key] for key in _ECHOED if request.get(key) is not None}
+    for key in ("reasoning", "text"):
+        if isinstance(echoed.get(key), dict):
+            echoed[key] = {**DEFAULTS[key], **echoed[key]}
+    if isinstance(echoed.get("tools"), list):
+        echoed["tools"] = [_echoed_tool(tool) for tool in echoed["tools"]]
+    return echoed
+
+
+def _echoed_tool(tool: Any) -> Any:
+    is_function = isinstance(tool, dict) and tool.get("type") == "function"
+    return (
+        {"description": None, "parameters": None, "strict": None, **tool} if is_function else tool
+    )
 
 
 def _at(item: _Item) -> dict[str, Any]:

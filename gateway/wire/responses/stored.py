@@ -3,7 +3,8 @@
 A response is put together from what is recorded of it. What only echoes its request - tools,
 instructions, sampling - is not recorded with it, and stands as the protocol's defaults.
 
-Source: OpenAI API reference, "Get a model response", "List input items".
+Source: OpenAI API reference, "Get a model response", "List input items"; what a response must have
+is in the schema that PyPI's llm-comply 0.5.0 brings (`ResponseResource`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,34 @@ from gateway.wire.responses.items import string
 from gateway.wire.responses.message import ITEMS
 from library.records import Event
 
+DEFAULTS: Mapping[str, Any] = {
+    "error": None,
+    "incomplete_details": None,
+    "completed_at": None,
+    "previous_response_id": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "background": False,
+    "store": True,
+    "truncation": "disabled",
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_logprobs": 0,
+    "reasoning": {"effort": None, "summary": None},
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "parallel_tool_calls": True,
+    "service_tier": "default",
+    "safety_identifier": None,
+    "prompt_cache_key": None,
+    "metadata": {},
+    "usage": None,
+}
+"""What a response says where nothing else is known: each of it must be there."""
 _DONE = "done"
 _USAGE = {
     "prompt_tokens": "input_tokens",
@@ -33,6 +62,7 @@ def stored_response(name: str, reply: Event | None, report: Mapping[str, Any]) -
     status, details = _status(report)
     error = report.get("error")
     return {
+        **DEFAULTS,
         "id": name,
         "object": "response",
         "created_at": int(datetime.fromisoformat(report["started_at"]).timestamp()),
@@ -42,10 +72,6 @@ def stored_response(name: str, reply: Event | None, report: Mapping[str, Any]) -
         "model": report.get("model"),
         "output": stored_items([reply]) if reply is not None else [],
         "usage": response_usage(report.get("usage")),
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "metadata": {},
     }
 
 

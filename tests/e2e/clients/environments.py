@@ -65,6 +65,11 @@ def listed_clients() -> dict[str, Client]:
     return {name: one for name, one in _read().items() if one.program}
 
 
+def environment(name: str) -> Client:
+    """Return what has an environment of its own and is no client: a tool, Node."""
+    return _read()[name]
+
+
 def _read() -> dict[str, Client]:
     table = tomllib.loads((FOLDER / "clients.toml").read_text(encoding="utf-8"))
     return {
