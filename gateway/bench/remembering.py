@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from library.embedding.protocol import Embedder
 
@@ -60,11 +59,6 @@ class RememberingEmbedder:
 
     async def close(self) -> None:
         """Do nothing: many libraries are opened with it, one after another."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the other embedder can do beside, unremembered: an ability that was hidden
-        here would be measured as if it did not exist."""
-        return getattr(self._inner, name)
 
     async def _make(self, new: Sequence[tuple[bytes, str]]) -> None:
         started_s = time.monotonic()

@@ -8,7 +8,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Protocol
 
 from library.embedding.protocol import EmbedderUnavailable
@@ -25,8 +24,6 @@ class Model(Protocol):
     dim: int
 
     def row(self, text: str, *, is_question: bool) -> bytes: ...
-
-    def token_rows(self, text: str, *, dim: int, is_question: bool) -> bytes: ...
 
 
 class LocalEmbedder:
@@ -61,16 +58,6 @@ class LocalEmbedder:
         if not self._reads(text):
             return bytes(self.dim)
         return self._model.row(text, is_question=is_question)
-
-    async def token_rows(self, texts: Sequence[str], *, dim: int, is_question: bool) -> list[bytes]:
-        """See `library.embedding.protocol.TokenEmbedder`; questions are taken at once."""
-
-        def work(text: str) -> bytes:
-            return self._model.token_rows(text, dim=dim, is_question=is_question)
-
-        if is_question:
-            return [await self._at_once(partial(work, text)) for text in texts]
-        return await self._on_modest_threads(work, texts)
 
     async def _on_modest_threads(
         self, make: Callable[[str], bytes], texts: Sequence[str]

@@ -12,7 +12,6 @@ A run computes on the thread that calls it, and only there, so that the caller c
 there are and how important each is.
 """
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ _CHARS_A_TOKEN = 16
 """Further characters of a text of usual words would be cut off anyway."""
 _LEAST_NORM = 1e-9
 _GIVEN = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-_SENTENCE, _TOKENS = "sentence_embedding", "token_embeddings"
+_SENTENCE = "sentence_embedding"
 _FAULTS = tuple(
     kind
     for kind in vars(onnxruntime_pybind11_state).values()
@@ -74,34 +73,11 @@ class OnnxModel:
 
         """
         prefix = self._folder.question_prefix if is_question else self._folder.passage_prefix
-        values, mask = self._run(prefix + text, self._output)
+        values, mask = self._run(prefix + text)
         row = values if self._is_pooled else self._pooled(values, mask)
         if row.ndim != 1 or not np.isfinite(row).all():
             raise ValueError(f"gives no row of finite numbers for a text of {len(text)} characters")
         return _int8(row)
-
-    def token_rows(self, text: str, *, dim: int, is_question: bool) -> bytes:
-        """Return a row for each token of a text, one after another: int8, (tokens, dim), unit rows
-        times 127, [CLS] and [SEP] included.
-
-        Fewer numbers than the model's own are made by one fixed projection onto as many directions
-        at right angles: it keeps what is close close, whatever the texts are.
-
-        Raises:
-            EmbedderUnavailable: the graph has no output of that name.
-            ValueError: the model gives no finite rows for this text, or `dim` is too many.
-
-        """
-        if _TOKENS not in {one.name for one in self._session.get_outputs()}:
-            raise EmbedderUnavailable(f"{self._folder.model} has no output {_TOKENS}")
-        prefix = self._folder.question_prefix if is_question else self._folder.passage_prefix
-        values, _ = self._run(prefix + text, _TOKENS)
-        if not np.isfinite(values).all():
-            raise ValueError("gives no rows of finite numbers")
-        if dim != values.shape[1]:
-            values = values @ _projection(values.shape[1], dim)
-        norms = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), _LEAST_NORM)
-        return bytes(np.rint(values * (ROW_MAX / norms)).astype(np.int8))
 
     def count(self, text: str) -> int:
         """Return how many tokens of a text are read."""
@@ -113,8 +89,8 @@ class OnnxModel:
         encoded = self._tokenizer.encode(cut.encode("utf-8", "replace").decode())
         return encoded.ids, encoded.type_ids
 
-    def _run(self, text: str, output: str) -> tuple[Floats, NDArray[np.int64]]:
-        """Return one output for one text, without its first dimension, and the mask of tokens."""
+    def _run(self, text: str) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the output for one text, without its first dimension, and the mask of tokens."""
         ids, types = self._encoded(text)
         mask = np.ones(len(ids), np.int64)
         given = {
@@ -124,7 +100,9 @@ class OnnxModel:
             "position_ids": np.arange(len(ids), dtype=np.int64)[None],
         }
         try:
-            (values,) = self._session.run([output], {name: given[name] for name in self._inputs})
+            (values,) = self._session.run(
+                [self._output], {name: given[name] for name in self._inputs}
+            )
         except _FAULTS as error:
             raise ValueError(f"fails: {error}") from error
         return values[0], mask
@@ -140,17 +118,6 @@ class OnnxModel:
                 return np.asarray(states[-1])
             case "mean":
                 return np.asarray(states.mean(axis=0))
-
-
-@cache
-def _projection(size: int, dim: int) -> Floats:
-    """Return a fixed matrix, float32, (size, dim), its columns unit rows at right angles."""
-    if not 0 < dim < size:
-        raise ValueError(f"rows of {size} numbers cannot be projected to {dim}")
-    # The old generator: its numbers are promised to stay the same, see NEP 19.
-    chance = np.random.RandomState(0).standard_normal((size, dim))
-    directions, _ = np.linalg.qr(chance)
-    return directions.astype(np.float32)
 
 
 def _int8(row: Floats) -> bytes:

@@ -43,15 +43,3 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Let go of what it holds; idempotent."""
-
-
-class TokenEmbedder(Embedder, Protocol):
-    """An embedder that can also tell what each token of a text is like, in its context."""
-
-    async def token_rows(self, texts: Sequence[str], *, dim: int, is_question: bool) -> list[bytes]:
-        """Return of each text a row of `dim` int8 numbers for each of its tokens.
-
-        Raises:
-            EmbedderUnavailable: this model has no such rows, or try again later.
-
-        """

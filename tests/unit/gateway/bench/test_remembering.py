@@ -38,15 +38,6 @@ async def test_questions_are_asked_of_the_model_each_time(tmp_path: Path) -> Non
     assert (embedder.identity, embedder.dim) == (HashingEmbedder.identity, HashingEmbedder.dim)
 
 
-async def test_no_ability_of_the_model_is_hidden(tmp_path: Path) -> None:
-    class WithTokens(HashingEmbedder):
-        async def token_rows(self, texts: Sequence[str]) -> list[bytes]:
-            return [text.encode() for text in texts]
-
-    assert await RememberingEmbedder(WithTokens(), tmp_path).token_rows(["a"]) == [b"a"]
-    assert not hasattr(RememberingEmbedder(HashingEmbedder(), tmp_path), "token_rows")
-
-
 def test_a_torn_file_is_made_anew(tmp_path: Path) -> None:
     asyncio.run(RememberingEmbedder(Counting(), tmp_path).embed(TEXTS))
     (file,) = tmp_path.iterdir()

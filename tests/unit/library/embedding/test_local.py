@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from library.embedding.local import LocalEmbedder
-from library.embedding.protocol import EmbedderUnavailable, TokenEmbedder
+from library.embedding.protocol import EmbedderUnavailable
 from library.runtime.priority import MODEST_NICE
 
 
@@ -32,9 +32,6 @@ class Gate:
             assert self.may_go_on.wait(10)
         return text.encode()
 
-    def token_rows(self, text: str, *, dim: int, is_question: bool) -> bytes:
-        return self.row(text * dim, is_question=is_question)
-
 
 @contextmanager
 def gate() -> Iterator[Gate]:
@@ -57,17 +54,6 @@ async def test_rows_come_back_in_the_order_of_their_texts(threads: int) -> None:
         texts = [str(at) for at in range(10)]
         assert await embedder.embed(texts) == [text.encode() for text in texts]
         assert await embedder.embed([]) == []
-        await embedder.close()
-
-
-async def test_token_rows_come_back_in_the_order_of_their_texts() -> None:
-    with gate() as model:
-        embedder: TokenEmbedder = LocalEmbedder(model)
-        [asked] = await embedder.token_rows(["q"], dim=2, is_question=True)
-        assert (asked, model.passages) == (b"qq", [])
-        model.may_go_on.set()
-        rows = await embedder.token_rows(["a", "b"], dim=2, is_question=False)
-        assert rows == [b"aa", b"bb"]
         await embedder.close()
 
 

@@ -142,35 +142,3 @@ def test_a_real_row_has_the_length_of_a_unit_row(minilm: OnnxModel) -> None:
 def test_any_text_has_a_row(minilm: OnnxModel, text: str) -> None:
     assert len(minilm.row(text, is_question=False)) == 384
     assert minilm.count(text) <= 256
-
-
-def test_each_token_has_a_unit_row_of_its_own(minilm: OnnxModel) -> None:
-    data = minilm.token_rows("blue keys", dim=384, is_question=False)
-    rows = np.frombuffer(data, np.int8).reshape(4, 384).astype(np.float32)
-    assert np.linalg.norm(rows, axis=1) == pytest.approx(127, rel=0.01)
-
-
-def test_fewer_numbers_a_token_keep_what_is_close_close(minilm: OnnxModel) -> None:
-    texts = ("The key of the boathouse is blue", "Which colour has the key?", "We moved to AWS")
-    likeness = []
-    for dim in (384, 64):
-        states = [
-            np.frombuffer(minilm.token_rows(text, dim=dim, is_question=False), np.int8)
-            .reshape(-1, dim)
-            .astype(np.float32)
-            / 127
-            for text in texts
-        ]
-        likeness.append([float((states[1] @ other.T).max(axis=1).mean()) for other in states])
-    assert likeness[1] == pytest.approx(likeness[0], abs=0.12)
-    assert likeness[1][0] > likeness[1][2]
-
-
-def test_more_numbers_than_there_are_cannot_be_made(minilm: OnnxModel) -> None:
-    with pytest.raises(ValueError, match="cannot be projected to 385"):
-        minilm.token_rows("red", dim=385, is_question=False)
-
-
-def test_a_model_without_token_rows_says_so(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderUnavailable, match="token_embeddings"):
-        OnnxModel(make_small(tmp_path / "m")).token_rows("red", dim=4, is_question=False)
