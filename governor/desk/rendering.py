@@ -33,6 +33,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import blake2b
 
 from library.kinds.filter import KINDS, Kind
@@ -71,6 +72,8 @@ _MARKER = re.compile(
     r"\n\[\.\.\. [\d,]+ of [\d,]+ characters were left out here by the gateway, to "
     r"fit the context budget(?: \(record [^()\n]{1,256}\))? \.\.\.\]\n"
 )
+KEPT_NAMES = 1_024
+"""Ids and speakers of the records on a desk, each written several times."""
 BLOCKS_MAX = 64
 """Openings looked at in one text: each may cost a scan of the rest, so hostile text is bounded."""
 _BLOCK = re.compile(rf"{_OPENING.pattern}\n(.*?)\n</\1>", re.DOTALL)
@@ -128,7 +131,7 @@ def heading(record: Record, *, has_time: bool) -> str:
 def day_of(record: Record) -> tuple[str, str]:
     """Return what records have in common that stand under one heading."""
     where = record.thread if record.kind == "chat" else f"{record.kind}s "
-    return where, record.at.astimezone(UTC).strftime("%Y-%m-%d")
+    return where, record.at.astimezone(UTC).date().isoformat()
 
 
 def rendered_block(tag: str, records: Sequence[Record]) -> str:
@@ -234,6 +237,7 @@ def _signature(inner: str) -> str:
     ).hexdigest()
 
 
+@lru_cache(maxsize=KEPT_NAMES)
 def _plain(value: str, *, is_place: bool = False) -> str:
     """Return a name that cannot end the mark it stands in; a place in a file keeps its colons."""
     shown = "".join(char if char.isprintable() else " " for char in value).replace(",", " ")

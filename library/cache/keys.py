@@ -46,6 +46,8 @@ def canonical(value: Any) -> Any:
     if isinstance(value, Mapping):
         return ["mapping", _sorted([(canonical(k), canonical(v)) for k, v in value.items()])]
     if isinstance(value, AbstractSet):
+        if all(type(one) is int for one in value):
+            return ["set", sorted(value)]
         return ["set", _sorted([canonical(one) for one in value])]
     if isinstance(value, tuple | list):
         return [canonical(one) for one in value]

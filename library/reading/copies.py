@@ -13,7 +13,6 @@ ever, and texts are read anyway before they are shown - so this looks at those, 
 """
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -88,9 +87,10 @@ class NearCopies:
         number = len(self._texts)
         self._texts.append(text)
         sample = _sample(text)
-        shared: Counter[int] = Counter()
+        shared: dict[int, int] = {}
         for run in sample:
-            shared.update(self._having.get(run, ()))
+            for earlier in self._having.get(run, ()):
+                shared[earlier] = shared.get(earlier, 0) + 1
         for earlier in sorted(shared):
             is_likely = shared[earlier] >= SAMPLED_SHARE * len(sample)
             if is_likely and _is_copy(_read(text), _read(self._texts[earlier])):
@@ -119,7 +119,9 @@ def _read(text: str) -> _Read:
     found = words(text)
     own = frozenset(found)
     names = {word.lower() for word in _NAME.findall(text)} - _NO_NAMES
-    telling = {word for word in own if word in _TELLING_WORDS or _TELLING.search(word)}
+    telling = own & _TELLING_WORDS
+    # A word of letters alone has none of it.
+    telling |= {word for word in own if not word.isalpha() and _TELLING.search(word)}
     runs = frozenset(zip(found, found[1:], found[2:], strict=False))
     return _Read(runs, own, frozenset(telling | (names & own)))
 

@@ -9,15 +9,19 @@ at 1,024 / 2,048 tokens .888 / .935 with the question as it is, .910 / .946 in t
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from library.analysis import STOP_WORDS, fingerprint, words
 
+KEPT_NAMES = 1_024
+"""Every word of a question is looked at as a name, and every message has one."""
 NOBODY = 0
 """The key of a speaker without a name."""
 _PRONOUNS = (("I", "my"), ("you", "your"))
 """Of the speaker that the question names first, and of the second."""
 
 
+@lru_cache(maxsize=KEPT_NAMES)
 def speaker_key(name: str | None) -> int:
     """Return a number for the first word of a name, as people call each other; or `NOBODY`."""
     called = words(name)[:1] if name else []
@@ -30,6 +34,8 @@ def named(question: str, speakers: Collection[int]) -> list[str]:
     A name that is also a usual word ("will", "may") must have its capital letter, and not because
     a sentence begins with it.
     """
+    if not speakers:
+        return []
     return [
         word
         for word in dict.fromkeys(words(question))
