@@ -29,10 +29,8 @@ from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit
 
-DOUBTFUL_SHARE = 0.3
-"""Of its room, that a desk for a question without any answer may take."""
-BROAD_CERTAINTY, BROAD_SHARE = 0.9, 0.3
-"""Where something nearly surely bears on a broad question, what is worth so much less does too."""
+BROAD_CERTAINTY, BROAD_SHARE = 0.25, 0.3
+"""Where something rather surely bears on a broad question, what is worth so much less does too."""
 FRAME = framed(DESK_TAG, ["x"])
 """An almost empty desk, to price the frame."""
 OPENING_CHARS_A_TOKEN = 5
@@ -89,9 +87,11 @@ def lay_out(
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out.
 
-    Where it is in doubt that anything bears on the question, the desk is small.
+    Where it is in doubt that anything bears on a question of one thing, the desk is small; the best
+    record lies there all the same, if all of the room holds it.
     """
-    room_tokens = int(room_tokens * max(certainty**2, DOUBTFUL_SHARE))
+    # A question about the whole has few words of its own, so that doubt says nothing of it.
+    sure_tokens = int(room_tokens * certainty**2) if kind == "depth" else room_tokens
     if kind != "depth" and certainty >= BROAD_CERTAINTY:
         minimum_relevance *= BROAD_SHARE
     useful = [
@@ -99,7 +99,7 @@ def lay_out(
         for hit in hits
         if hit.score >= minimum_relevance and hit.event.digest not in taken_digests
     ]
-    filling = _Filling(count, room_tokens=room_tokens, thread_no=thread_no)
+    filling = _Filling(count, room_tokens=room_tokens, sure_tokens=sure_tokens, thread_no=thread_no)
     chars = None if kind == "depth" else excerpt_chars(room_tokens)
     by_age = sorted(useful, key=lambda hit: hit.event.seq)
     newest = {older: hit for hit in by_age for older in hit.replaces}
@@ -119,19 +119,29 @@ def lay_out(
 class _Filling:
     """A desk being filled, best first."""
 
-    def __init__(self, count: Callable[[str], int], *, room_tokens: int, thread_no: int) -> None:
+    def __init__(
+        self,
+        count: Callable[[str], int],
+        *,
+        room_tokens: int,
+        sure_tokens: int,
+        thread_no: int,
+    ) -> None:
         self._count = count
         self._thread_no = thread_no
         self._left = room_tokens - count(FRAME)
+        self._doubtful_tokens = room_tokens - sure_tokens
+        """Of what is left, for the first record only."""
         self._headings = Headings(count)
         self._copies = NearCopies()
         self._texts: list[tuple[int, int]] = []
         """The key of each text that `_copies` has."""
         self.chosen: dict[tuple[int, int], Laid] = {}
+        self._seqs: set[int] = set()
 
     def has(self, seq: int) -> bool:
         """Tell whether some of an event was taken."""
-        return any(taken == seq for taken, _ in self.chosen)
+        return seq in self._seqs
 
     def offer(self, laid: Laid) -> None:
         """Take a record if it fits; else a smaller one behind it still gets its chance.
@@ -151,8 +161,10 @@ class _Filling:
         self._texts.append(key)
         if copied is None:
             self.chosen[key] = replace(laid, tokens=cost)
+            self._seqs.add(laid.entry.seq)
             self._headings.add(record)
-            self._left -= cost
+            self._left -= cost + self._doubtful_tokens
+            self._doubtful_tokens = 0
         else:
             self._take_place(copied, laid, record)
 
@@ -174,6 +186,7 @@ class _Filling:
             key if at == place else at: taken if at == place else one
             for at, one in self.chosen.items()
         }
+        self._seqs = {seq for seq, _ in self.chosen}
         self._headings.add(record)
         self._left += freed - cost
 

@@ -171,6 +171,11 @@ class Lexical:
             searcher = self._index.searcher()
             return [term for term in terms if searcher.doc_freq(_WORDS, term)]
 
+    def count(self, where: Where) -> int:
+        """Return about how many passages are in scope; what was deleted may count for a while."""
+        with mapped():
+            return _count(self._index.searcher(), where)
+
     def search(
         self, where: Where, terms: Mapping[str, float], *, full_score: float, limit: int
     ) -> list[Candidate]:
@@ -290,17 +295,10 @@ class Lexical:
 
     def _is_nearly_all(self, where: Where) -> bool:
         """Tell whether little of the index can be out of scope; what was deleted counts too."""
-        searcher = self._index.searcher()
         if where.since_s is not None or where.until_s is not None:
             return False
-        if where.has_others:
-            counts = [sum(searcher.doc_freq("collection_id", one) for one in where.reach)]
-            if where.kinds:
-                counts.append(sum(searcher.doc_freq("kind", kind) for kind in where.kinds))
-            count = min(counts)
-        else:
-            count = sum(searcher.doc_freq("branch_id", span.branch_id) for span in where.ranges)
-        return count > NEARLY_ALL * int(searcher.num_docs)
+        searcher = self._index.searcher()
+        return _count(searcher, where) > NEARLY_ALL * int(searcher.num_docs)
 
     def _fetch_checked(
         self,
@@ -359,6 +357,16 @@ class Lexical:
         ]
         columns.append([score / full_score for score, _place in hits])
         return list(map(Candidate._make, zip(*columns, strict=True)))
+
+
+def _count(searcher: tantivy.Searcher, where: Where) -> int:
+    """Return how many passages its scope leaves of an index at most, listed threads left out."""
+    if not where.has_others:
+        return sum(searcher.doc_freq("branch_id", span.branch_id) for span in where.ranges)
+    count = sum(searcher.doc_freq("collection_id", one) for one in where.reach)
+    if where.kinds:
+        count = min(count, sum(searcher.doc_freq("kind", kind) for kind in where.kinds))
+    return count
 
 
 def _best_first(one: Candidate) -> tuple[float, int, int]:

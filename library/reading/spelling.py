@@ -13,9 +13,11 @@ an index of 7,000 long passages. (2026-11-30)
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from library.analysis import STOP_WORDS
+
 SHORTEST_CHARS, LONGEST_CHARS = 4, 20
-CUT_FROM_CHARS = 7
-"""Of a word so long the ending may be what hides its stem: it is tried without."""
+PLAIN_FROM_CHARS = 6
+"""A shorter word with another letter in it is easily another word."""
 MOST_CORRECTED = 4
 """Unknown words of one question."""
 UNKNOWN_WEIGHT = 0.25
@@ -26,35 +28,40 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Known = Callable[[Collection[str]], Collection[str]]
 """Returns those of some terms that the index has."""
+Stemmed = Callable[[Sequence[str]], Sequence[str]]
+"""Returns the term of each word, in order."""
 
 
 def weighed_terms(
-    words: Sequence[str], stems: Sequence[str], known: Known
+    words: Sequence[str], known: Known, stemmed: Stemmed
 ) -> tuple[Mapping[str, float], Mapping[str, str]]:
     """Return the terms to look for, with weights in (0, 1], in order; and what each word that is
-    unknown was most likely meant to be.
-
-    `stems` has the term of each of the question's `words`.
-    """
+    unknown was most likely meant to be."""
+    stems = stemmed(words)
     has = frozenset(known(stems))
     terms: dict[str, float] = {}
     corrected: dict[str, str] = {}
     left = MOST_CORRECTED
     for word, stem in zip(words, stems, strict=True):
-        if stem in has or not _is_correctable(word):
-            terms[stem] = 1.0
-            continue
         terms[stem] = 1.0
-        if left:
+        if stem in has or not _is_correctable(word):
+            continue
+        near = one_slip_away(word)
+        usual = [one for one in near & STOP_WORDS if _is_plainly(word, one)]
+        if usual:
+            # Every other word of a question is one of these: no rare one need be meant.
+            terms[stem] = UNKNOWN_WEIGHT
+            corrected[word] = min(usual)
+        elif left:
             left -= 1
-            meant = _meant(word, stem, known)
+            meant = _meant(near, known, stemmed)
             if meant:
                 # Not gone: the newest events, that the index does not hold, may have it.
                 terms[stem] = UNKNOWN_WEIGHT
-                corrected[word] = meant[0]
+                corrected[word] = min(meant.values())
             for one in meant:
                 terms.setdefault(one, WEIGHT / len(meant) ** 0.5)
-    return terms or dict.fromkeys(stems, 1.0), corrected
+    return terms, corrected
 
 
 def respelled(text: str, corrected: Mapping[str, str]) -> str:
@@ -74,20 +81,20 @@ def one_slip_away(word: str) -> frozenset[str]:
     return frozenset((fewer | turned | others | more) - {word})
 
 
-def _meant(word: str, stem: str, known: Known) -> list[str]:
-    """Return the known terms that an unknown word may stand for, the likeliest spelling's."""
-    tried = [stem, word]
-    if len(word) >= CUT_FROM_CHARS:
-        tried += [word[:-1], word[:-2], word[:-3]]
-    for one in dict.fromkeys(tried):
-        found = known(_alike(one))
-        if found:
-            return sorted(found)
-    return []
+def _meant(near: Collection[str], known: Known, stemmed: Stemmed) -> dict[str, str]:
+    """Return the known terms that an unknown word may stand for, each as a word is spelled that is
+    `near` it. Words are stemmed first: a slip may make another ending, or hide one."""
+    spelled: dict[str, str] = {}
+    tried = sorted(one for one in near if len(one) >= SHORTEST_CHARS - 1)
+    for one, term in zip(tried, stemmed(tried), strict=True):
+        spelled.setdefault(term, one)
+    return {term: spelled[term] for term in sorted(known(spelled))}
 
 
-def _alike(term: str) -> frozenset[str]:
-    return frozenset(one for one in (*one_slip_away(term), term) if len(one) >= SHORTEST_CHARS - 1)
+def _is_plainly(word: str, meant: str) -> bool:
+    """Tell whether a slip is hardly a word of its own, as "name" is that looks like "same"."""
+    is_other_letter = len(word) == len(meant) and sorted(word) != sorted(meant)
+    return len(word) >= PLAIN_FROM_CHARS or not is_other_letter
 
 
 def _is_correctable(word: str) -> bool:

@@ -38,6 +38,8 @@ class Question:
     """Of each term."""
     mass: float
     """What a passage of usual length scores that holds every word once."""
+    past_count: int = 0
+    """Passages that the index has of the scope."""
     corrected: Mapping[str, str] = field(default_factory=dict)
     """What its unknown words were most likely meant to be."""
 
@@ -73,12 +75,13 @@ def fetch(
     lexical: Lexical, where: Where, words: Sequence[str], times: Sequence[str], limit: int
 ) -> tuple[Question, list[Candidate], bool]:
     """Weigh the words and search, in one go on one thread."""
-    weights, corrected = weighed_terms(words, stems(words), lexical.known)
+    weights, corrected = weighed_terms(words, lexical.known, stems)
     rarity = lexical.rarity([*weights], optional=times)
     question = weighed_question({term: weights.get(term, 1.0) * rarity[term] for term in rarity})
     weights = {term: weights.get(term, 1.0) for term in rarity}
     found = lexical.search(where, weights, full_score=question.mass, limit=limit)
-    return replace(question, corrected=corrected), found, len(found) == limit
+    question = replace(question, past_count=lexical.count(where), corrected=corrected)
+    return question, found, len(found) == limit
 
 
 def look_near(

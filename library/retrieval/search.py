@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
-from itertools import islice
+from itertools import chain, islice
 
 from library.analysis import question_words
 from library.backlog import Backlog
@@ -61,8 +61,7 @@ them too. 200 found the same for desks of 2,048 tokens (recall on LoCoMo, BEAM a
 .002), at 8,192 tokens .007 more of BEAM (2026-11-30)."""
 NEIGHBOURS_OF = 24
 """The best of them whose neighbours in the conversation are fetched too. Each costs 4 look-ups in
-every segment; 48 found the same on LoCoMo, BEAM and BFCL (recall at 1,024 and 2,048 tokens within
-.008)."""
+every segment; 48 found the same (recall at 1,024 and 2,048 tokens within .008)."""
 ENOUGH_EVENTS = 50
 FETCH_ROUNDS = 3
 """When dead branches, or the passages of one huge event, leave fewer events than enough, ask
@@ -159,8 +158,9 @@ class Search:
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
         )
-        hits, is_torn = await self._loaded(query, where, ranked)
-        sure = certainty(found, self._weights, cosines=cosines)
+        best = next(ranked, None)
+        sure = certainty(best, self._weights, count=question.past_count, has_rows=bool(cosines))
+        hits, is_torn = await self._loaded(query, where, chain(filter(None, [best]), ranked))
         return SearchResult(
             tuple(hits),
             tuple(sorted(degraded)),

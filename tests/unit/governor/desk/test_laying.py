@@ -261,7 +261,14 @@ def test_where_nothing_surely_bears_on_the_question_the_desk_is_small() -> None:
     hits = [hit(event(at, f"Record {at} says {at} things.")) for at in range(40)]
     sizes = [words(laid_out(hits, 400, certainty=sure).block(HERE)) for sure in (1.0, 0.8, 0.1)]
     assert sizes[0] > sizes[1] > sizes[2]
-    assert sizes[2] <= 120
+    assert len(laid_out(hits, 400, certainty=0.1).ids) == 1
+
+
+def test_the_best_record_lies_there_however_doubtful_it_is_and_bounds_what_follows() -> None:
+    hits = [hit(event(1, "long " * 100)), hit(event(2, "short")), hit(event(3, "too"))]
+    assert laid_out(hits, 400, certainty=0.0).ids == ("e1",)
+    assert laid_out(hits, 100, certainty=0.0).ids == ("e2",), "the first that fits is the best"
+    assert laid_out(hits, 400, certainty=1.0).ids == ("e1", "e2", "e3")
 
 
 def test_insights_and_documents_lie_there_with_who_when_and_from_where() -> None:

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library.retrieval.ranking import PRESETS, Candidate, Preset, Weights, certainty, rank
+from library.retrieval.ranking import (
+    PRESETS,
+    USUAL_COUNT,
+    Candidate,
+    Preset,
+    Ranked,
+    Weights,
+    certainty,
+    rank,
+)
 
 DAY_S = 86_400
 
@@ -134,16 +143,29 @@ def test_library_v1_weighs_likeness_place_and_age() -> None:
     assert second.signals["recency"] > first.signals["recency"]
 
 
-def test_what_bears_on_the_question_by_itself_makes_sure_and_its_surroundings_do_not() -> None:
+def best_of(*lexical: float) -> Ranked | None:
+    found = [said(at * 10, lexical=one, day=at) for at, one in enumerate(lexical, 1)]
+    return next(rank(found, PRESETS["measured"], cosines={}), None)
+
+
+def test_the_best_record_tells_how_sure_it_is_that_anything_answers() -> None:
     weights = PRESETS["measured"]
-    close, far = said(1, lexical=0.9), said(2, lexical=0.11)
-    assert certainty([close, far], weights, cosines={}) == 1.0
-    assert certainty([far], weights, cosines={}) == pytest.approx(0.11 / weights.sure)
-    assert certainty([], weights, cosines={}) == 0.0
-    # The same words say less where vectors might have said more.
-    assert certainty([far], weights, cosines={(2, 0): 0.1}) < certainty([far], weights, cosines={})
-    assert certainty([far], weights, cosines={(2, 0): 0.9}) == 1.0
-    assert certainty([], PRESETS["library-v1"], cosines={}) == 1.0
+    sure = [
+        certainty(best_of(share, 0.1), weights, count=USUAL_COUNT, has_rows=False)
+        for share in (0.1, 0.25, 0.3, 1.0)
+    ]
+    assert sure[0] == 0.0 < sure[1] < sure[2] <= sure[3] == 1.0
+    assert certainty(None, weights, count=USUAL_COUNT, has_rows=False) == 0.0
+    assert certainty(None, PRESETS["library-v1"], count=USUAL_COUNT, has_rows=True) == 1.0
+
+
+def test_where_more_might_match_by_chance_or_by_likeness_a_match_makes_less_sure() -> None:
+    weights, best = PRESETS["measured"], best_of(0.27)
+    by_count = [
+        certainty(best, weights, count=count, has_rows=False) for count in (0, 100, USUAL_COUNT)
+    ]
+    assert by_count[0] > by_count[1] > by_count[2]
+    assert certainty(best, weights, count=USUAL_COUNT, has_rows=True) < by_count[2]
 
 
 def test_what_the_named_speaker_said_counts_more() -> None:
