@@ -319,6 +319,7 @@ class Governor:
                 PromptState(
                     anchor_seq=paging.anchor_seq(paged.window),
                     question_seq=paging.located.question_seq(),
+                    plan_seq=paged.plan_seq,
                     desks=paged.lying.remembered(paging.located.question_seq()),
                     laid_at_s=paged.lying.laid_at_s,
                     sent_at_s=paging.now.timestamp(),

@@ -9,11 +9,13 @@ counted once more, whole, before it is let go.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from governor.budget import Rooms, rooms
 from governor.desk.attached import Lying
 from governor.desk.consulting import Consulting
 from governor.desk.pins import fitting, pinned_block
+from governor.desk.plan import latest_plan
 from governor.layout import Layout, Prompt
 from governor.located import Located
 from governor.recording import Placed
@@ -36,6 +38,8 @@ class Paged:
     lying: Lying
     pinned: tuple[Event, ...]
     pins_left_out: tuple[Event, ...]
+    plan_seq: int | None
+    """The agent's latest plan, where it is older than the window."""
     parts: dict[str, int]
     paged_out_count: int
     """Messages of the transcript that are not in the prompt."""
@@ -44,6 +48,15 @@ class Paged:
     shortened: tuple[str, ...]
     """Events whose text was shortened."""
     degraded: tuple[str, ...]
+
+
+class _Placed(NamedTuple):
+    """What stands in a prompt beside what must be sent."""
+
+    window: Window
+    lying: Lying
+    pinned: list[Event]
+    left_out: list[Event]
 
 
 @dataclass(slots=True)
@@ -69,6 +82,8 @@ class Paging:
     """What to look for instead of what the transcript is about."""
     located: Located = field(init=False)
     _consulting: Consulting = field(init=False)
+    _is_moving: bool = field(init=False, default=False)
+    """The window moves, whatever would fit now."""
 
     def __post_init__(self) -> None:
         self.located = Located(self.layout, self.places)
@@ -104,12 +119,15 @@ class Paging:
         """
         left = self.layout.left_tokens(self.budget_tokens, record_id=self._record_id)
         left -= self.layout.hold_system_text(min(self.policy.protected_tokens, left))
-        pinned, left_out = await self._pinned(left)
-        block = pinned_block(pinned, self.thread_no)
-        shared = rooms(self.policy, left_tokens=max(left - self._count(block), 0))
-        window, lying = await self._window_and_desk(shared, pinned)
+        plan_seq = None if self.state is None else self.state.plan_seq
+        placed = await self._placed_beside(plan_seq, left)
+        if placed.window.is_moved and (latest := self._older_plan(placed.window)) != plan_seq:
+            self._is_moving, plan_seq = True, latest
+            placed = await self._placed_beside(plan_seq, left)
+        window, lying, pinned, left_out = placed
         units = self.located.kept(window)
         seqs = self.located.seqs(units)
+        plan_seq = None if plan_seq in seqs else plan_seq
         pinned = [event for event in pinned if event.seq not in seqs]
         left_out = [event for event in left_out if event.seq not in seqs]
         prompt, lying, kept = self._fitted(window, lying, pinned)
@@ -120,6 +138,7 @@ class Paging:
             lying=lying,
             pinned=tuple(kept),
             pins_left_out=(*left_out, *lost),
+            plan_seq=plan_seq,
             parts=self._parts(units, lying, kept, prompt),
             paged_out_count=self.layout.left_out_count(units),
             system_left_out=self.layout.left_out_count(units, role="system"),
@@ -127,9 +146,29 @@ class Paging:
             degraded=lying.degraded,
         )
 
+    async def _placed_beside(self, plan_seq: int | None, left_tokens: int) -> "_Placed":
+        """Return window, desk and pins, the agent's plan among them."""
+        pinned, left_out = await self._pinned(left_tokens, plan_seq)
+        block = pinned_block(pinned, self.thread_no)
+        shared = rooms(self.policy, left_tokens=max(left_tokens - self._count(block), 0))
+        window, lying = await self._window_and_desk(shared, pinned)
+        return _Placed(window, lying, pinned, left_out)
+
+    def _older_plan(self, window: Window) -> int | None:
+        """Return the agent's latest plan where the window does not hold it, as an event."""
+        has_room = window.start > 0 and self.policy.protected_tokens > 0
+        at = latest_plan(self.layout.transcript) if has_room else None
+        place = None if at is None else self.places[at]
+        if at is None or place is None or self.located.unit_of(at) in self.located.kept(window):
+            return None
+        return place.seq
+
     # -- pins ----------------------------------------------------------------------------------
-    async def _pinned(self, left_tokens: int) -> tuple[list[Event], list[Event]]:
-        """Return the pinned events that fit their room, and those that do not."""
+    async def _pinned(
+        self, left_tokens: int, plan_seq: int | None
+    ) -> tuple[list[Event], list[Event]]:
+        """Return the pinned events that fit their room, and those that do not; a plan is behind
+        what somebody pinned."""
         required = {
             place.seq
             for index in {self.layout.transcript.question, self.layout.last}
@@ -138,6 +177,8 @@ class Paging:
         }
         pins = () if self.recorded is None else self.recorded.pins
         wanted = [seq for seq in pins if seq not in required]
+        if plan_seq is not None and plan_seq not in {*wanted, *required}:
+            wanted.append(plan_seq)
         if not wanted:
             return [], []
         events = await self._events(wanted)
@@ -222,7 +263,7 @@ class Paging:
     def _anchor(self) -> int | None:
         """Return the unit at which the last window started, if it is still there and the provider
         may remember it."""
-        if self.state is None or self._consulting.is_cold():
+        if self.state is None or self._is_moving or self._consulting.is_cold():
             return None
         if self.state.anchor_seq is None:
             return None if self.state.laid_at_s is None else 0

@@ -61,6 +61,8 @@ def fill(report: SwapReport, paged: Paged, *, desk_before: Sequence[str]) -> Non
         report.degraded.append("system-text")
     report.pinned = [event.id for event in paged.pinned]
     report.pins_left_out = [event.id for event in paged.pins_left_out]
+    held = (event for event in (*paged.pinned, *paged.pins_left_out))
+    report.plan = next((event.id for event in held if event.seq == paged.plan_seq), "")
     report.shortened = list(paged.shortened)
     report.degraded.extend(paged.degraded)
     for name, value in swaps(paged.lying.together, desk_before).items():

@@ -61,6 +61,8 @@ class PromptState(msgspec.Struct, frozen=True, kw_only=True):
     anchor_seq: int | None = None
     """Event at which the window started; None when nothing was paged."""
     question_seq: int | None = None
+    plan_seq: int | None = None
+    """The agent's plan that was held beside the window, or had no room there."""
     desks: tuple[LaidDesk, ...] = ()
     """Oldest first; that of the last question is the last one."""
     laid_at_s: float | None = None
@@ -90,7 +92,9 @@ def refreshed(data: bytes | None) -> bytes | None:
     if state is None:
         return None
     return dumped(
-        msgspec.structs.replace(state, anchor_seq=None, question_seq=None, desks=(), laid_at_s=None)
+        msgspec.structs.replace(
+            state, anchor_seq=None, question_seq=None, plan_seq=None, desks=(), laid_at_s=None
+        )
     )
 
 

@@ -225,6 +225,9 @@ class SwapReport:
     retained: list[str] = field(default_factory=list)
     pinned: list[str] = field(default_factory=list)
     pins_left_out: list[str] = field(default_factory=list)
+    plan: str = ""
+    """The event with the agent's latest plan, where it is older than the window: it is among
+    `pinned`, or among `pins_left_out` where it had no room."""
     shortened: list[str] = field(default_factory=list)
     """Events whose tool result was shortened."""
     repaired: list[str] = field(default_factory=list)

@@ -66,6 +66,7 @@ def _statements(report: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator
     yield "desk", str(report.get("desk_because") or "")
     yield "", _policy(report)
     yield "pinned", ", ".join(report.get("pinned") or ())
+    yield "plan", str(report.get("plan") or "")
     left_out = report.get("pins_left_out")
     yield "left out", f"{', '.join(left_out)} (pinned, but there is no room)" if left_out else ""
     yield "shortened", ", ".join(report.get("shortened") or ())
