@@ -32,6 +32,7 @@ from gateway.routes.passthrough import PassThrough
 from gateway.routes.promotions import PromotionRoutes
 from gateway.routes.responses import BASE as RESPONSES_BELOW
 from gateway.routes.responses import ResponsesBelow
+from gateway.routes.retention import RetentionRoutes
 from gateway.routes.savings import SavingsRoutes
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
@@ -73,6 +74,7 @@ def build_app(
         *InsightRoutes(gateway).routes(),
         *PromotionRoutes(gateway).routes(),
         *DocumentRoutes(gateway).routes(),
+        *RetentionRoutes(gateway).routes(),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False

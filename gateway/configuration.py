@@ -54,7 +54,7 @@ class Loaded:
 
 FIELDS: dict[str, Any] = get_type_hints(Settings, include_extras=True)
 """Setting -> its annotated type, in the order in which they are explained."""
-TABLES = ("upstreams", "models")
+TABLES = ("upstreams", "models", "retention")
 """Settings that only a file can hold."""
 PATHS = ("db", "keys_file")
 

@@ -22,6 +22,7 @@ from gateway.auth import LOCAL, OWNER, Keyring, Principal, presented_key
 from gateway.readiness import UNRECORDED, Readiness
 from gateway.refusals import NotReady
 from gateway.relay import Relay
+from gateway.retention.schedule import Schedule
 from gateway.routing import Routing
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
@@ -60,6 +61,7 @@ class Gateway:
         default_factory=lambda: {wire.name: SeenMessages() for wire in WIRES}
     )
     """For each wire: the same JSON is another message in another protocol."""
+    schedule: Schedule | None = None
     speaking: Speaking = field(init=False)
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
 
@@ -176,10 +178,14 @@ async def opened(gateway: Gateway, *, base_url: str | None) -> AsyncIterator[Non
             on_end=gateway.ended,
         )
         gateway.library = library
+        gateway.schedule = Schedule(settings, library, gateway.now)
+        gateway.schedule.start()
         yield
     finally:
         if gateway.relay is not None:
             await gateway.relay.drain(DRAIN_TIMEOUT_S)
+        if gateway.schedule is not None:
+            await gateway.schedule.stop()
         gateway.library = gateway.relay = gateway.routing = None
         for upstream in upstreams.values():
             await upstream.close()

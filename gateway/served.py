@@ -20,6 +20,19 @@ Rounds = Annotated[int, Meta(ge=0, le=16)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 OwnRounds = Annotated[Rounds | None, Meta(description="In place of the setting `lookup_rounds`.")]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Pause = Annotated[float, Meta(ge=0, le=3_600)]
+PUBLIC_APIS = (
+    "api.openai.com",
+    "api.anthropic.com",
+    "api.deepseek.com",
+    "api.groq.com",
+    "api.mistral.ai",
+    "api.together.xyz",
+    "api.x.ai",
+    "generativelanguage.googleapis.com",
+    "openrouter.ai",
+)
+"""Hosts of well-known providers."""
 
 
 Price = Annotated[float, Meta(ge=0)]

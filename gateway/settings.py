@@ -16,9 +16,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from gateway.addressing.loopback import is_loopback
+from gateway.retention import settings as keeping
 from gateway.served import (
+    PUBLIC_APIS,
     UNNAMED,
     ModelSettings,
+    Pause,
     Placement,
     Replacement,
     Rounds,
@@ -265,17 +268,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "names, or patterns with *, with a port or without. An address that is not public must "
             "be listed itself."
         ),
-    ] = (
-        "api.openai.com",
-        "api.anthropic.com",
-        "api.deepseek.com",
-        "api.groq.com",
-        "api.mistral.ai",
-        "api.together.xyz",
-        "api.x.ai",
-        "generativelanguage.googleapis.com",
-        "openrouter.ai",
-    )
+    ] = PUBLIC_APIS
     to_remote_callers: Annotated[
         bool, Meta(description="Let callers from other machines name an upstream in the path, too.")
     ] = False
@@ -334,22 +327,24 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = 2
     keepalive_comment_s: Annotated[
-        float,
+        Pause,
         Meta(
-            ge=0,
-            le=3_600,
             description="Send a comment into a stream that was silent for "
             "so long, for proxies that cut idle connections; 0: never.",
         ),
     ] = 0.0
     shutdown_grace_s: Annotated[
-        float,
+        Pause,
         Meta(
-            ge=0,
-            le=3_600,
             description="How long running requests may go on after the gateway was told to stop.",
         ),
     ] = 10.0
+    retention_every_hours: keeping.EveryHours = 0.0
+    retention_keep_importance: keeping.KeepImportance = "high"
+    retention_keep_tags: keeping.KeepTags = ()
+    retention_keep_words: keeping.KeepWords = ()
+    retention_keep_wanted: keeping.KeepWanted = 3.0
+    low_disk_bytes: keeping.LowDisk = 256 * 2**20
     upstreams: Annotated[dict[str, UpstreamSettings], Meta(description="Named providers.")] = {}
     models: Annotated[
         dict[str, ModelSettings],
@@ -358,6 +353,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "first pattern (with * and ?) that matches."
         ),
     ] = {}
+    retention: keeping.Rules = {}
 
     def for_model(self, model: str, *, upstream: str = "") -> ServedModel:
         """Return what holds for `model`, where `upstream` serves it; "": where the settings say."""

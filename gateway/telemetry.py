@@ -5,7 +5,7 @@ the demo) do not add up. Label values come from sets we choose, never from a cli
 is free text, and a metric with a thousand of them is a leak.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -84,6 +84,7 @@ class Telemetry:
         self._owed = gauge("unembedded_events", "Events that have no vectors yet")
         self._embedder_problem = gauge("embedder_problem", "1 while the embedder cannot be used")
         self._cache = gauge("cache", "Caches: hits, misses, bytes or entries", "cache", "what")
+        self._room = _Room(gauge)
         self._dropped_lines = gauge("log_lines_dropped", "Lines nobody read, above the bound")
         self._store = gauge("store", "What the store did since its start, and what waits", "what")
 
@@ -149,10 +150,30 @@ class Telemetry:
         for name, sizes in caches.items():
             for what, value in sizes.items():
                 self._cache.labels(name, what).set(value)
+        self._room.take(status)
         self._dropped_lines.set(dropped_lines())
         for what, value in store.items():
             self._store.labels(what).set(value)
         return generate_latest(self._registry)
+
+
+class _Room:
+    """What the archive holds, and what room is left."""
+
+    def __init__(self, gauge: Callable[..., Gauge]) -> None:
+        self._archive = gauge("archive", "What is archived, and how large it is", "what")
+        self._last_run = gauge("retention_last_run", "Threads that the last run dealt with", "what")
+        self._free = gauge("disk_free_bytes", "Left on the database's disk")
+        self._is_low = gauge("disk_is_low", "1 while that is less than low_disk_bytes")
+
+    def take(self, status: Mapping[str, Any]) -> None:
+        retention, disk = status["retention"], status["disk"]
+        for what in ("archived_threads", "plain_bytes", "stored_bytes"):
+            self._archive.labels(what).set(retention[what])
+        for what in ("archived", "restored", "purged"):
+            self._last_run.labels(what).set((retention["last_run"] or {}).get(what, 0))
+        self._free.set(disk["free_bytes"])
+        self._is_low.set(disk["is_low"])
 
 
 def _reason(error: LibraryError) -> str:

@@ -25,7 +25,7 @@ from governor.recording import (
     with_history,
     without_old_blocks,
 )
-from governor.report import Stopwatch, dumped_report, fill, new_report, note_prefix
+from governor.report import Stopwatch, dumped_report, fill, laid_anew, new_report, note_prefix
 from governor.savings import cached_tokens
 from governor.state import (
     PromptState,
@@ -166,6 +166,8 @@ class Governor:
             except UnknownRecord:
                 # Deleted while it was answered: what somebody deletes does not come back.
                 report.degraded.append("forgotten")
+            if outcome.state is TurnState.DONE:
+                self._library.accesses.used(turn.used_seqs)
             await self._learn(turn, outcome)
         return report
 
@@ -329,6 +331,7 @@ class Governor:
             ),
             counter=request.counter,
             has_lookups=bool(request.lookups),
+            used_seqs=laid_anew(paged, desk_before=state.desk_ids if state else ()),
         )
 
     async def _layout(self, request: TurnRequest, transcript: Transcript) -> Layout:

@@ -73,3 +73,9 @@ def note_prefix(report: SwapReport, state: PromptState | None, trace: Trace) -> 
     """Tell how much of the prompt continues the last one, if there was one."""
     if state is not None and state.trace:
         report.prefix_share = prefix_share(state.trace, trace, prompt_tokens=report.prompt_tokens)
+
+
+def laid_anew(paged: Paged, *, desk_before: Sequence[str]) -> tuple[int, ...]:
+    """Return the events on the desk that did not lie there before."""
+    laid = paged.lying.together.laid
+    return tuple(dict.fromkeys(one.event.seq for one in laid if one.event.id not in desk_before))

@@ -139,6 +139,7 @@ class StandingDesks:
             interval_s=interval_s,
         )
         self._keep(key, standing)
+        self._library.accesses.used({one.event.seq for one in desk.laid})
         return standing
 
     async def read(self, key: Key) -> StandingDesk | None:

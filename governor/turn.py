@@ -267,6 +267,8 @@ class PreparedTurn:
     counter: Counter
     has_lookups: bool = False
     """The tools of `TurnRequest.lookups` are counted in, and go out too."""
+    used_seqs: tuple[int, ...] = ()
+    """Events that were laid on the desk for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,12 @@ from library.records import (
     SearchResult,
     TurnState,
 )
+from library.retention.accesses import Accesses
+from library.retention.retention import Retention
 from library.retrieval.ranking import PRESETS, Weights
 from library.retrieval.search import Search
 from library.runtime.options import LibraryOptions
+from library.runtime.status import status_of
 from library.store.contract import Store
 from library.store.sqlite import SqliteStore
 
@@ -118,10 +121,12 @@ class Library:
             generations=self._generations,
             rests_on=self._rests_on,
         )
+        self.accesses = Accesses(store, now=now, on_noted=self._noted)
         self._landing = self._landing_of(now)
-        self.insights = Insights(self._landing, self.search, self.wait_caught_up)
+        self.insights = Insights(self._landing, self._rankings.run, self.wait_caught_up)
         self.documents = Documents(self._landing, self.wait_indexed)
         self.promotions = Promotions(self._landing, self.wait_indexed)
+        self.retention = Retention(self._landing, self.accesses)
 
     def _landing_of(self, now: Callable[[], datetime]) -> Landing:
         """Return what carries out deletions, and writes to records that are no chats."""
@@ -182,10 +187,12 @@ class Library:
             logger.warning("the index cannot be opened: %s", error)
         self._indexer.start()
         self._meaning.start()
+        self.accesses.start()
 
     async def close(self) -> None:
         """Stop indexing within a bound and close the store."""
         try:
+            await self.accesses.stop()
             generations = await self._generations_at_rest()
             await self._meaning.stop()
             await self._indexer.stop(STOP_TIMEOUT_S)
@@ -271,6 +278,7 @@ class Library:
     async def search(self, query: SearchQuery) -> SearchResult:
         """Return the passages in scope that bear on the focus, best first."""
         result = await self._rankings.run(query)
+        self.accesses.found({hit.event.seq for hit in result.hits})
         if self._cache.is_degraded:
             result = replace(result, degraded=tuple(sorted((*result.degraded, "cache"))))
         return result
@@ -291,6 +299,10 @@ class Library:
     def _indexed(self, seq: int) -> None:
         self._generations.all_changed()
         self._meaning.note(seq)
+
+    def _noted(self) -> None:
+        if self._weights.access:
+            self._generations.all_changed()
 
     async def wait_indexed(self, thread_no: int, timeout_s: float) -> bool:
         """Wait until all of a thread is indexed; return False if that took too long."""
@@ -321,31 +333,11 @@ class Library:
 
     async def status(self) -> dict[str, Any]:
         """Return how far the index is, what is stuck, and how large things are."""
-        marks = await self.store.watermarks()
-        index: dict[str, Any] = {
-            "is_whole": self._catalogue.is_whole,
-            "is_purged": not self._catalogue.must_purge,
-        }
-        try:
-            index |= await self._catalogue.sizes()
-        except LexicalUnavailable as error:
-            index["error"] = str(error)
-        return {
-            "recorded_seq": marks.recorded,
-            "indexed_seq": marks.indexed,
-            "pending_count": marks.pending_count,
-            "oldest_pending_at": marks.oldest_pending_at,
-            "quarantined": [
-                {"seq": one.seq, "event_id": one.event_id, "attempts": one.attempts,
-                 "error": one.error}
-                for one in marks.quarantined
-            ],
-            "index": index,
-            "embedding": await self._meaning.status(),
-            "path_cache": {"hits": self._search.paths.hits, "misses": self._search.paths.misses},
+        return await status_of(self.store, self._catalogue, self._meaning, self._search.paths) | {
             "caches": self._cache.stats() | {"record": self._records.stats()},
             "cache_problem": self._cache.problem,
-        }  # fmt: skip
+            "retention": await self.retention.status(),
+        }
 
     # -- upkeep ---------------------------------------------------------------------------------
     async def forget_thread(self, thread_id: str, *, collection_id: int | None) -> int:

@@ -177,6 +177,8 @@ class Event:
     is_partial: bool
     kind: Kind = "chat"
     """Of its thread."""
+    is_archived: bool = False
+    """Its body lay compressed when it was read."""
 
     @property
     def name(self) -> str | None:

@@ -40,6 +40,10 @@ class LibraryClient:
     async def post(self, path: str, **body: object) -> Any:
         return await self._ask("POST", path, json=_given(body))
 
+    async def post_long(self, path: str, **body: object) -> Any:
+        """Wait as long as it takes: what is linear in all that is stored."""
+        return await self._ask("POST", path, json=_given(body), timeout=None)
+
     async def patch(self, path: str, **body: object) -> Any:
         return await self._ask("PATCH", path, json=_given(body))
 

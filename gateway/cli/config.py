@@ -21,6 +21,7 @@ from gateway.configuration import (
     redacted,
     shown,
 )
+from gateway.retention.settings import RetentionRule
 from gateway.served import ModelSettings, UpstreamSettings
 from gateway.settings import AUTO, Settings
 from gateway.upstream.discovery import choose
@@ -40,6 +41,13 @@ _EXAMPLE_MODEL = {
     "price": 2.5,
     "cache_read_price": 0.25,
     "cache_write_price": 3.125,
+}
+_EXAMPLE_RULE: Mapping[str, object] = {
+    "kinds": ("chat",),
+    "archive_after_days": 90.0,
+    "purge_after_days": 365.0,
+    "most_bytes": 10**9,
+    "most_records": 10_000,
 }
 """TOML has no null, so what is unset by default is shown by an example."""
 
@@ -115,6 +123,7 @@ def example_toml() -> str:
     for name, key, row, values in (
         ("upstreams", "mine", UpstreamSettings, _EXAMPLE_UPSTREAM),
         ("models", '"gpt-4o*"', ModelSettings, _EXAMPLE_MODEL),
+        ("retention", "old-chats", RetentionRule, _EXAMPLE_RULE),
     ):
         lines += ["", *_explained(FIELDS[name]), f"# [{name}.{key}]"]
         hints = get_type_hints(row, include_extras=True)

@@ -43,6 +43,11 @@ COMMANDS = {
     "shelve-document": ("cli.shelf.documents", "Shelve files and folders, to be found by part."),
     "promote": ("cli.shelf.promoting", "Copy a record to its project or a team, or take it back."),
     "open": ("cli.shelf.documents", "Print a record or a message, or some lines of it."),
+    "retention": (
+        "cli.shelf.retention",
+        "Archive what nobody has wanted for long; list, restore, preview.",
+    ),
+    "purge": ("cli.shelf.retention", "Delete threads and records for good, several at once."),
     "import": ("cli.moving.importing", "Take in conversations of other programs, or an export."),
     "mcp": ("mcp.command", "Serve memory to agents over MCP, on standard input and output."),
     "export": ("cli.moving.exporting", "Write everything to JSON lines, or to Markdown."),

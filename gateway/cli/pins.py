@@ -72,7 +72,7 @@ def forget(
     if not is_sure:
         if thread and generated_seq(thread) is None:
             ask(settings, lambda library: library.get(f"{path}/events", limit=1))  # Is it there?
-        if not _is_confirmed(f"Delete {what} for good?"):
+        if not is_confirmed(f"Delete {what} for good?"):
             raise Problem("nothing was deleted")
     if thread is not None and generated_seq(thread) is not None:
         record = ask(settings, lambda library: library.get(f"/records/{segment(thread)}"))
@@ -83,7 +83,7 @@ def forget(
     click.echo(f"forgot {what}: {found['event_count']} events")
 
 
-def _is_confirmed(question: str) -> bool:
+def is_confirmed(question: str) -> bool:
     """Ask; no answer is a no."""
     try:
         return click.confirm(question)

@@ -57,6 +57,7 @@ def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("embedded", _embedded(embedding)),
         ("vectors", f"{_size(vectors_bytes)} in memory" if vectors_bytes else "none in memory"),
         *_caches(found),
+        *_archive(found),
         ("writing", found.get("write_problem") or "in order"),
     ]
 
@@ -74,6 +75,18 @@ def _caches(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         is_well = f"{_share(redis)} of what is not in memory"
         told.append(("redis", f"left alone: {problem}" if problem else is_well))
     return told
+
+
+def _archive(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    retention, disk = found.get("retention") or {}, found.get("disk") or {}
+    told = "nothing"
+    if count := retention.get("archived_threads"):
+        plain, stored = retention["plain_bytes"], retention["stored_bytes"]
+        told = f"{count:,} threads and records, {_size(stored)} of {_size(plain)}"
+    if last := retention.get("last_run"):
+        told += f"; last run {last['at'][:16].replace('T', ' ')}"
+    free = f"{_size(disk['free_bytes'])} free" if disk else "not told"
+    return [("archived", told), ("disk", f"nearly full: {free}" if disk.get("is_low") else free)]
 
 
 def _share(counted: Mapping[str, int]) -> str:

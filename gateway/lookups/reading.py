@@ -144,7 +144,7 @@ class Shelf:
         if not isinstance(name, str) or not name:
             return _refused(call, "'id' must name a record.")
         found = await open_record(
-            self.library.store,
+            self.library,
             name,
             collection_id=await self._team_ids() | {self.recorded.collection_id},
             first_line=first if isinstance(first, int) else None,

@@ -9,7 +9,8 @@ INSIGHTS = ("remember", "recall", "update", "forget")
 DOCUMENTS = ("shelve", "shelve_document")
 SCOPES = ("promote", "demote")
 TURNS = ("prepare", "commit", "protect", "release", "flush")
-TOOLS = (*READING, *DESK, *INSIGHTS, *DOCUMENTS, *SCOPES, *PINS, *TURNS)
+RETENTION = ("retention_preview", "retention_run", "restore")
+TOOLS = (*READING, *DESK, *INSIGHTS, *DOCUMENTS, *SCOPES, *PINS, *TURNS, *RETENTION)
 """Every tool, in the order in which they are listed."""
 ALL, COOPERATIVE = "all", "cooperative"
 SETS = {

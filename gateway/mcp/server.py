@@ -26,6 +26,7 @@ from gateway.mcp.tools.insights import InsightTools
 from gateway.mcp.tools.overview import OverviewTools
 from gateway.mcp.tools.promoting import PromotionTools
 from gateway.mcp.tools.reading import ReadingTools
+from gateway.mcp.tools.retention import RetentionTools
 from gateway.mcp.tools.turns import TurnTools
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ _READS = {
     "desk_stop": "Stop keeping the desk fresh",
     "recall": "Recall insights",
     "flush": "Wait until a session can be found",
+    "retention_preview": "Show what would be archived or deleted",
 }
 BEHAVIOURS: Mapping[str, Behaviour] = {
     **{name: Behaviour(title) for name, title in _READS.items()},
@@ -71,6 +73,10 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "demote": Behaviour("Take a shared copy back", is_read_only=False, is_destructive=True),
     "protect": Behaviour("Keep a text in every prompt of a session", is_read_only=False),
     "release": Behaviour("Let go of a protected text", is_read_only=False),
+    "retention_run": Behaviour(
+        "Archive and delete by the rules", is_read_only=False, is_destructive=True
+    ),
+    "restore": Behaviour("Make archived records active again", is_read_only=False),
     "pin": Behaviour("Pin a record", is_read_only=False),
     "unpin": Behaviour("Unpin a record", is_read_only=False),
     "prepare": Behaviour("Prepare a turn", is_read_only=False, is_idempotent=False),
@@ -91,10 +97,11 @@ class Parts:
         overview: OverviewTools,
         documents: DocumentTools,
         promoting: PromotionTools,
+        retention: RetentionTools,
     ) -> None:
         self._holders: tuple[object, ...] = (
             *(reading, desk, turns, insights, overview),
-            *(documents, promoting),
+            *(documents, promoting, retention),
         )
         self.reading = reading
         self.desk = desk

@@ -15,6 +15,7 @@ from gateway.mcp.tools.insights import InsightTools
 from gateway.mcp.tools.overview import OverviewTools
 from gateway.mcp.tools.promoting import PromotionTools
 from gateway.mcp.tools.reading import ReadingTools
+from gateway.mcp.tools.retention import RetentionTools
 from gateway.mcp.tools.turns import TurnTools
 from governor.governor import Clock
 from governor.standing import StandingDesks
@@ -39,6 +40,7 @@ class Maker:
             overview=OverviewTools(access),
             documents=DocumentTools(access),
             promoting=PromotionTools(access),
+            retention=RetentionTools(access),
         )
 
     def __call__(self, tools: frozenset[str]) -> StreamableHTTPSessionManager:

@@ -160,4 +160,5 @@ def event_fields(event: Event) -> dict[str, Any]:
         "recorded_at": event.recorded_at,
         "turn_id": event.turn_id,
         "is_partial": event.is_partial,
+        "is_archived": event.is_archived,
     }

@@ -47,6 +47,12 @@ class Fields:
         value = self.text(name)
         return None if value is None else moment_of(value, name)
 
+    def amount(self, name: str) -> float | None:
+        value: float | None = self._left.pop(name, None)
+        if value is not None and type(value) not in {int, float}:
+            raise BadParameter(name, "a number")
+        return value
+
     def needed(self, name: str) -> str:
         value = self.text(name)
         if value is None:

@@ -113,7 +113,7 @@ class DocumentRoutes:
         library, _, _ = self._gateway.opened()
         first, last = _lines(request)
         found = await open_record(
-            library.store,
+            library,
             request.path_params["record"],
             collection_id=await reach_of(library, principal_of(request)),
             first_line=first,

@@ -1,10 +1,13 @@
 """Is it alive, is it ready, and what do its numbers say."""
 
+from dataclasses import asdict
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from gateway.core import Gateway
+from gateway.retention.disk import disk_of
 from gateway.routes.answers import json_response
 from gateway.telemetry import CONTENT_TYPE
 
@@ -35,7 +38,9 @@ class HealthRoutes:
 
     async def metrics(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
-        status = await library.status()
+        settings = self._gateway.settings
+        disk = await disk_of(settings.db, low_bytes=settings.low_disk_bytes)
+        status = {"disk": asdict(disk), **await library.status()}
         caches = {**self._gateway.caches(), **status["caches"], "paths": status["path_cache"]}
         exposed = self._gateway.telemetry.exposed(status, caches, library.store.stats)
         return Response(exposed, headers={"content-type": CONTENT_TYPE})

@@ -6,7 +6,7 @@ command line works. Nothing here is cached and nothing here decides: every answe
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from gateway.core import Gateway
 from gateway.refusals import BadParameter, ScopeForbidden
+from gateway.retention.disk import disk_of
 from gateway.routes.answers import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -89,7 +90,9 @@ class LibraryRoutes:
         if found["quarantined"] and not principal_of(request).is_owner:
             found["quarantined"] = await self._own(request, found["quarantined"])
         problem = self._gateway.readiness.store_problem
-        return json_response({"write_problem": problem, **found})
+        settings = self._gateway.settings
+        disk = await disk_of(settings.db, low_bytes=settings.low_disk_bytes)
+        return json_response({"write_problem": problem, "disk": asdict(disk), **found})
 
     async def _own(self, request: Request, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return those of some events that are in the caller's collection: their ids and errors
@@ -129,12 +132,14 @@ class LibraryRoutes:
             after=number(request, "after", default=0),
             limit=number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX),
         )
+        await library.retention.opened(*found)
         return json_response({"events": [event_fields(event) for event in found]})
 
     async def event(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
         name, reach = request.path_params["event"], await reach_of(library, principal_of(request))
         found = await library.store.event_by_id(name, collection_id=reach)
+        await library.retention.opened(found)
         return json_response(event_fields(found))
 
     async def desk(self, request: Request) -> Response:

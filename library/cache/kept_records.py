@@ -48,6 +48,8 @@ class KeptRecords:
             # What was deleted while it was read is not brought back.
             if deleted_count is not None and deleted_count == self._generations.deleted_count:
                 for event in read:
+                    if event.is_archived:  # It is not for long, once it is wanted.
+                        continue
                     self._kept.keep(event.seq, event, value_bytes=event_bytes(event))
         wanted = (found[seq] for seq in seqs if seq in found)
         return [one for one in wanted if is_within(one.collection_id, collection_id)]

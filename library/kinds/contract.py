@@ -65,6 +65,9 @@ class Kinds(Protocol):
     async def matching(self, collection_id: int, wanted: Filter) -> frozenset[int]:
         """Return the threads of the records that match but for their dates, whoever finds them."""
 
+    async def importances(self, collection_id: int) -> dict[int, int]:
+        """Return how important records are, by thread, but for those of medium importance."""
+
     async def owned(self, collection_id: int) -> list[tuple[int, int]]:
         """Return (thread that finds it alone, thread of the record) of every such record."""
 

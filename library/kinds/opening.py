@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from library.errors import Unacceptable, UnknownRecord
 from library.kinds.citing import citation, told_by
+from library.library import Library
 from library.records import Event, Reach
 from library.store.contract import Store
 from library.store.encoding import generated_seq
@@ -33,7 +34,7 @@ class Opened:
 
 
 async def open_record(
-    store: Store,
+    library: Library,
     name: str,
     *,
     collection_id: Reach,
@@ -43,21 +44,31 @@ async def open_record(
     """Return a record, a message of a chat, or lines `first_line` to `last_line` of one, at most
     `CHARS_MAX` characters of whole lines.
 
-    A document that is named by one of its parts, without lines, is opened at that part.
+    A document that is named by one of its parts, without lines, is opened at that part. What was
+    archived is active from then on.
 
     Raises:
         UnknownRecord: there is no such one.
         Unacceptable: it has no such lines.
 
     """
+    opened = await _opened(library.store, name, collection_id, (first_line, last_line))
+    await library.retention.opened(opened.event)
+    return opened
+
+
+async def _opened(
+    store: Store, name: str, collection_id: Reach, lines: tuple[int | None, int | None]
+) -> Opened:
+    first_line, last_line = lines
     try:
         record = await store.kinds.record(name, collection_id=collection_id)
     except UnknownRecord:
         event = await store.event_by_id(name, collection_id=collection_id)
-        return _cut(event.id, [event], event.text, 1, (first_line, last_line), len_of(event.text))
+        return _cut(event.id, [event], event.text, 1, lines, len_of(event.text))
     if record.facts.kind == "insight":
         [event] = await store.kinds.parts(record.no, limit=1)
-        return _cut(record.id, [event], event.text, 1, (first_line, last_line), len_of(event.text))
+        return _cut(record.id, [event], event.text, 1, lines, len_of(event.text))
     if first_line is None and last_line is None and generated_seq(name) is not None:
         event = await store.event_by_id(name, collection_id=collection_id)
         first_line, last_line = event.body["lines"]

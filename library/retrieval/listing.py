@@ -6,11 +6,13 @@ somebody says that a record may have changed.
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from library.kinds.filter import Filter
+from library.kinds.filter import CRITICAL, Filter
 from library.records import SearchQuery
+from library.retention.holding import wanted
+from library.retrieval.ranking import Candidate, Standing, Weights
 from library.retrieval.scope import Listed
 from library.store.contract import Store
 
@@ -24,6 +26,7 @@ class _Kept:
     """What is known of one collection."""
 
     owned: Mapping[int, frozenset[int]] | None = None
+    importances: Mapping[int, float] | None = None
     matching: OrderedDict[Filter, frozenset[int]] = field(default_factory=OrderedDict)
 
 
@@ -60,6 +63,23 @@ class Listing:
         else:
             found &= own
         return Listed(has_others=False, thread_nos=found)
+
+    async def standing(
+        self, query: SearchQuery, found: Sequence[Candidate], weights: Weights
+    ) -> Standing:
+        """Return what is known of candidates whatever is asked, as far as it is weighed."""
+        importances: dict[int, float] = {}
+        accesses: dict[int, float] = {}
+        for collection_id in (query.collection_id, *query.team_ids) if weights.importance else ():
+            kept = self._of(collection_id)
+            if kept.importances is None:
+                levels = await self._store.kinds.importances(collection_id)
+                kept.importances = {no: level / CRITICAL for no, level in levels.items()}
+            importances |= kept.importances
+        if weights.access:
+            noted = await self._store.archive.accesses({one.seq for one in found})
+            accesses = {seq: 1 - 0.5 ** wanted(one) for seq, one in noted.items()}
+        return Standing(importances, accesses)
 
     async def hidden(self, collection_id: int, *, thread_no: int) -> frozenset[int]:
         """Return the threads of records that only other threads find."""

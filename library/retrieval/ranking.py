@@ -15,7 +15,7 @@ The order does not depend on the order of the candidates: ties go to the newer e
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 ROLES = ("user", "assistant", "tool", "other")
@@ -63,6 +63,10 @@ class Weights:
     """Of 1 / (place in the order by `lexical`)."""
     recency: float = 0.0
     """Of 0.5 ** (age / half-life), the age counted from the newest candidate."""
+    importance: float = 0.0
+    """Of how important its record is called, from 0 (low) to 1 (critical); see `_lifts`."""
+    access: float = 0.0
+    """Of how often it was wanted, from 0 (never) to 1 (always); see `_lifts`."""
     neighbours: tuple[float, ...] = ()
     """Share that an event gets of the score of those one, two, ... places before and after it."""
     speaker: float = 1.0
@@ -95,6 +99,8 @@ FEWEST, MOST = 25, 1_000
 """Passages of a past, as many as the conversations have for which `Weights.sure` was chosen."""
 DOUBTFUL_SHARE = 0.69
 """With so much of the score that makes sure, nothing is."""
+USUAL_IMPORTANCE = 1 / 3
+"""Medium, as a record is that nobody calls more or less, and what a chat says."""
 LONG_REPLY_IN_ORDER = 0.3
 """`Weights.long_reply` for a question of order: what came when is told by who did it."""
 PRESETS: Mapping[Preset, Weights] = {
@@ -110,9 +116,22 @@ PRESETS: Mapping[Preset, Weights] = {
         sure=0.46,
         sure_with_rows=0.65,
     ),
-    "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, recency=0.05),
+    "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, importance=0.1, recency=0.05),
 }
-"""`library-v1` is the seed's formula without its importance, which nothing computes yet."""
+"""`library-v1` is the seed's formula; but what bears on nothing is not lifted by importance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of candidates whatever is asked: levels from 0 to 1."""
+
+    importances: Mapping[int, float] = field(default_factory=dict)
+    """By thread number; where there is none: `USUAL_IMPORTANCE`."""
+    accesses: Mapping[int, float] = field(default_factory=dict)
+    """By seq; where there is none: 0."""
+
+
+NOTHING_KNOWN = Standing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +152,13 @@ def rank(
     cosines: Mapping[tuple[int, int], float],
     speaker: int | None = None,
     most_passages: int = MOST_PASSAGES,
+    standing: Standing = NOTHING_KNOWN,
 ) -> Iterator[Ranked]:
     """Yield the candidates best first; copies of one text as their newest, in the best's place.
 
     `cosines` has the likeness of (seq, ordinal) to the question, where it is known; `speaker` is
-    the one that the question names. What scores nothing is left out. Reasons are worked out only
-    for what is asked for.
+    the one that the question names; `standing` is what is known whatever is asked. What scores
+    nothing is left out. Reasons are worked out only for what is asked for.
     """
     keyed = {one[:2]: one for one in candidates}
     unique = list(keyed.values())
@@ -149,6 +169,13 @@ def rank(
         signals["reciprocal_rank"] = _reciprocal_ranks(unique, weights.reciprocal_rank)
     if weights.recency:
         signals["recency"] = _recencies(unique, weights.recency)
+    own = list(map(sum, zip(*signals.values(), strict=True)))
+    if weights.importance:
+        levels = [standing.importances.get(one.thread_no, USUAL_IMPORTANCE) for one in unique]
+        signals["importance"] = _lifts(own, levels, weights.importance)
+    if weights.access:
+        levels = [standing.accesses.get(one.seq, 0.0) for one in unique]
+        signals["access"] = _lifts(own, levels, weights.access)
     own = list(map(sum, zip(*signals.values(), strict=True)))
     signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
     factors = _factors(unique, weights, speaker)
@@ -218,6 +245,12 @@ def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[fl
 def _recencies(candidates: Sequence[Candidate], weight: float) -> list[float]:
     newest_s = max((one.at_s for one in candidates), default=0)
     return [weight * 0.5 ** ((newest_s - one.at_s) / HALF_LIFE_S) for one in candidates]
+
+
+def _lifts(own: Sequence[float], levels: Sequence[float], weight: float) -> list[float]:
+    """Return what a level adds to each score: a share of it, so that what has nothing to do with
+    the question gets nothing."""
+    return [weight * level * min(1.0, score) for score, level in zip(own, levels, strict=True)]
 
 
 def _factors(candidates: Sequence[Candidate], weights: Weights, speaker: int | None) -> list[float]:

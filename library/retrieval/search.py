@@ -148,8 +148,7 @@ class Search:
         tail, is_cut = await self._waiting(
             query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
-        if is_cut:
-            degraded.append("index-behind")
+        degraded += ["index-behind"] * is_cut
         found += [scored(passage, question) for one in tail for passage in one.passages]
         ranked = rank(
             found,
@@ -157,6 +156,7 @@ class Search:
             cosines=cosines,
             speaker=speaker_key(names[0]) if len(names) == 1 else None,
             most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
+            standing=await self.listing.standing(query, found, self._weights),
         )
         best = next(ranked, None)
         sure = certainty(best, self._weights, count=question.past_count, has_rows=bool(cosines))

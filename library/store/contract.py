@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from library.kinds.contract import Kinds
-from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
+from library.moving.contract import Moving
 from library.records import (
     Claim,
     Event,
@@ -31,7 +31,7 @@ from library.records import (
     TurnState,
     Watermarks,
 )
-from library.store.moving.figures import Figures
+from library.retention.contract import Archive
 
 PURGE_KEY = "index_purge_owed"
 """Meta key, set in the transaction of a deletion: an index beside the store may still hold words of
@@ -263,8 +263,12 @@ class Store(Protocol):
         """What clients' protocols call replies."""
 
     @property
-    def moving(self) -> "Moving":
+    def moving(self) -> Moving:
         """Whole threads into the store and out of it."""
+
+    @property
+    def archive(self) -> Archive:
+        """What lies compressed, and how often events are wanted."""
 
     @property
     def kinds(self) -> Kinds:
@@ -342,57 +346,3 @@ class Names(Protocol):
 
     async def remove(self, name: str, *, collection_id: int) -> bool:
         """Take a name away, not what it stands for; tell whether it was there."""
-
-
-class Moving(Protocol):
-    """Takes threads of other libraries, and of other programs; gives its own."""
-
-    async def graft(
-        self,
-        thread: MovedThread,
-        events: Sequence[MovedEvent],
-        *,
-        pins: Sequence[MovedPin] = (),
-        now: datetime,
-    ) -> Grafted:
-        """Take events into a thread, and pin some.
-
-        Idempotent: what is there is known by its place and digest. The thread's live branch ends
-        at its `head`, or at the last new event, unless it had turns of its own.
-
-        Raises:
-            UnknownRecord: what an event follows, or a pin holds, is not there.
-            TooManyPins: there are more than a thread, or a collection, may have.
-
-        """
-
-    async def events(
-        self,
-        *,
-        collection_id: int | None,
-        thread_id: str | None = None,
-        after: int,
-        upto: int,
-        limit: int,
-    ) -> list[tuple[MovedThread, MovedEvent]]:
-        """Return at most `limit` events with seqs in (after, upto], in that order, each with its
-        thread, as `graft` takes them.
-
-        Raises:
-            UnknownRecord: no such thread there.
-
-        """
-
-    async def threads(
-        self, *, collection_id: int | None, after: str | None, limit: int
-    ) -> list[MovedThread]:
-        """Return at most `limit` threads in the order in which they were made, from behind the one
-        with id `after` on."""
-
-    async def figures(self, *, collection_id: int | None) -> Figures:
-        """Count what is stored; takes time linear in the number of events."""
-
-    async def pins(
-        self, *, collection_id: int | None, thread_id: str | None = None
-    ) -> list[tuple[MovedThread, MovedPin]]:
-        """Return pins in the order in which they were made, each with its event's thread."""

@@ -17,6 +17,7 @@ from library.errors import StoreCorrupt
 from library.masking import mask, mask_message
 from library.parts import MARK_JSON, PART_CHARACTERS_MIN, join, split
 from library.records import Event, Reach
+from library.store.archive.slices import is_stub, stored_of
 from library.store.statements import SQL
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -138,10 +139,15 @@ def read_events(
     """Return the events that exist of `seqs` (within that reach), in that order."""
     parameters = {"seqs": orjson.dumps(list(seqs)).decode(), "reach": reach_json(collection_id)}
     found = {row[0]: row for row in connection.execute(SQL["events"], parameters).fetchall()}
-    return [_event(connection, found[seq]) for seq in seqs if seq in found]
+    stubs = {seq: row[10] for seq, row in found.items() if is_stub(row[10])}
+    for seq, body, text in stored_of(connection, stubs) if stubs else ():
+        found[seq] = (*found[seq][:10], body, text, *found[seq][12:])
+    return [
+        _event(connection, found[seq], is_archived=seq in stubs) for seq in seqs if seq in found
+    ]
 
 
-def _event(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Event:
+def _event(connection: sqlite3.Connection, row: tuple[Any, ...], *, is_archived: bool) -> Event:
     body = decode_body(connection, row[0], row[10])
     text = row[11] if row[11] is not None else readable(body)
     assert text is not None
@@ -163,4 +169,5 @@ def _event(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Event:
         turn_id=row[14],
         is_partial=bool(row[15]),
         kind=row[16],
+        is_archived=is_archived,
     )

@@ -20,7 +20,7 @@ from library.store.statements import SQL, statements_of
 if TYPE_CHECKING:
     from sqlite_utils.migrations import Migrations
 
-SCRIPTS = tuple(f"schema_{number}.sql" for number in range(1, 8))
+SCRIPTS = tuple(f"schema_{number}.sql" for number in range(1, 9))
 """In order; a released one is never changed again."""
 
 MIGRATION_SET = "library"

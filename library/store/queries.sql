@@ -529,6 +529,9 @@ ORDER BY r.said_at DESC, r.thread_no DESC LIMIT :limit OFFSET :offset
 -- name: owned_records
 SELECT owner_no, thread_no FROM record WHERE collection_id = ? AND owner_no IS NOT NULL
 
+-- name: importances
+SELECT thread_no, importance FROM record WHERE collection_id = ? AND importance <> 1
+
 -- name: record_of_source
 SELECT thread_no FROM record
 WHERE collection_id = :collection_id AND kind = :kind AND project = :project
@@ -543,12 +546,13 @@ ORDER BY thread_no
 
 -- name: record_lines
 SELECT e.seq FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch
-WHERE t.no = :no AND json_extract(e.body, '$.lines[1]') >= :first
-  AND json_extract(e.body, '$.lines[0]') <= :last
+WHERE t.no = :no
+  AND ifnull(json_extract(e.body, '$.lines[1]'), json_extract(e.body, '$[2]')) >= :first
+  AND ifnull(json_extract(e.body, '$.lines[0]'), json_extract(e.body, '$[1]')) <= :last
 ORDER BY e.position LIMIT :limit
 
 -- name: record_size
-SELECT count(*), max(json_extract(e.body, '$.lines[1]'))
+SELECT count(*), max(ifnull(json_extract(e.body, '$.lines[1]'), json_extract(e.body, '$[2]')))
 FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch WHERE t.no = ?
 
 -- ---- deletion -------------------------------------------------------------------------------
@@ -603,6 +607,89 @@ UPDATE thread SET prompt_state = NULL WHERE collection_id = ? AND prompt_state I
 
 -- name: delete_collection
 DELETE FROM collection WHERE id = ?
+
+-- ---- archive --------------------------------------------------------------------------------
+
+-- name: archive_slice
+SELECT data FROM archive_slice WHERE no = ?
+
+-- name: rows_to_archive
+SELECT e.seq, e.body, e.text FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+WHERE b.thread_no = ? AND e.seq > ? AND substr(e.body, 1, 1) <> '[' ORDER BY e.seq LIMIT ?
+
+-- name: count_active
+SELECT count(*) FROM event
+WHERE seq IN (SELECT value FROM json_each(?)) AND substr(body, 1, 1) <> '['
+
+-- name: insert_slice
+INSERT INTO archive_slice (thread_no, plain_bytes, data)
+SELECT no, ?, ? FROM thread WHERE no = ?
+
+-- name: set_stored
+UPDATE event SET body = ?, text = ? WHERE seq = ?
+
+-- name: set_stub
+UPDATE event SET body = ?, text = NULL WHERE seq = ?
+
+-- name: insert_archive
+INSERT INTO archive (thread_no, archived_at, summary) SELECT no, ?, ? FROM thread WHERE no = ?
+ON CONFLICT (thread_no) DO UPDATE SET archived_at = excluded.archived_at,
+                                      summary = excluded.summary
+
+-- name: slices_of
+SELECT no, data FROM archive_slice WHERE thread_no = ? ORDER BY no LIMIT ?
+
+-- name: slice_sizes
+SELECT ifnull(sum(plain_bytes), 0), ifnull(sum(length(data)), 0) FROM archive_slice
+WHERE thread_no = ?
+
+-- name: delete_slice
+DELETE FROM archive_slice WHERE no = ?
+
+-- name: delete_archive
+DELETE FROM archive WHERE thread_no = ?
+
+-- What of a thread its policy looks at. The head is missing while a document is being shelved.
+-- name: holdings
+SELECT t.no, t.id, t.session_id, t.collection_id, c.name, t.kind, t.updated_at, r.type,
+       r.importance, r.project, r.title, r.source, r.owner_no,
+       (SELECT json_group_array(tag) FROM record_tag WHERE thread_no = t.no),
+       a.archived_at, a.summary
+FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
+LEFT JOIN record AS r ON r.thread_no = t.no LEFT JOIN archive AS a ON a.thread_no = t.no
+WHERE t.no > :after AND (:collection_id IS NULL OR t.collection_id = :collection_id)
+  AND (:nos IS NULL OR t.no IN (SELECT value FROM json_each(:nos)))
+  AND (NOT :only_archived OR a.thread_no IS NOT NULL)
+  AND t.head_branch IS NOT NULL
+ORDER BY t.no LIMIT :limit
+
+-- name: holding_sizes
+SELECT b.thread_no, count(*), sum(length(e.body) + ifnull(length(e.text), 0)),
+       ifnull(sum(a.found_count), 0), ifnull(sum(a.used_count), 0), max(a.used_at)
+FROM branch AS b JOIN event AS e ON e.branch_id = b.id LEFT JOIN access AS a ON a.seq = e.seq
+WHERE b.thread_no IN (SELECT value FROM json_each(?)) GROUP BY b.thread_no
+
+-- name: holding_slices
+SELECT thread_no, sum(plain_bytes), sum(length(data)) FROM archive_slice
+WHERE thread_no IN (SELECT value FROM json_each(?)) GROUP BY thread_no
+
+-- name: pinned_threads
+SELECT DISTINCT e.thread_no FROM pin AS p JOIN event AS e ON e.seq = p.event_seq
+
+-- name: accesses
+SELECT seq, found_count, used_count FROM access WHERE seq IN (SELECT value FROM json_each(?))
+
+-- An event that was deleted meanwhile has none.
+-- name: count_access
+INSERT INTO access (seq, found_count, used_count, used_at)
+SELECT seq, :found, :used, iif(:used, :at, NULL) FROM event WHERE seq = :seq
+ON CONFLICT (seq) DO UPDATE SET found_count = found_count + excluded.found_count,
+                                used_count = used_count + excluded.used_count,
+                                used_at = ifnull(excluded.used_at, used_at)
+
+-- name: count_archive
+SELECT (SELECT count(*) FROM archive), (SELECT ifnull(sum(plain_bytes), 0) FROM archive_slice),
+       (SELECT ifnull(sum(length(data)), 0) FROM archive_slice)
 
 -- ---- outbox ---------------------------------------------------------------------------------
 

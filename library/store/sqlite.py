@@ -34,6 +34,7 @@ from library.records import (
     Watermarks,
 )
 from library.store import outbox, threads
+from library.store.archive.sqlite_archive import SqliteArchive
 from library.store.connection import snapshot
 from library.store.encoding import read_events
 from library.store.ending import Ending, finish_turn
@@ -74,6 +75,8 @@ class SqliteStore:
         self.names = SqliteNames(self._read, self._write)
         self.moving = SqliteMoving(self._read, self._write, options)
         self.kinds = SqliteKinds(self._read, self._write, self._forget, options)
+        alone = partial(writer.run, is_alone=True)
+        self.archive = SqliteArchive(self._read, self._write, self._forget, alone)
 
     @classmethod
     async def open(
@@ -94,10 +97,9 @@ class SqliteStore:
 
         """
         options = Options(mask_secrets=mask_secrets, new_id=new_id)
-        opening = partial(
+        files = await asyncio.to_thread(
             open_files, path, allow_network_fs=allow_network_fs, busy_timeout_s=busy_timeout_s
         )
-        files = await asyncio.to_thread(opening)
         return cls(
             path,
             files.lock,
@@ -180,9 +182,8 @@ class SqliteStore:
 
     async def turn_report(self, turn_id: str, *, collection_id: int | None) -> dict[str, Any]:
         """Return the report of a turn with its state."""
-        return await self._read(
-            lambda connection: threads.turn_report(connection, turn_id, collection_id)
-        )
+        work = partial(threads.turn_report, turn_id=turn_id, collection_id=collection_id)
+        return await self._read(work)
 
     async def turn_reports(
         self,
@@ -214,9 +215,8 @@ class SqliteStore:
 
     async def event_by_id(self, event_id: str, *, collection_id: Reach) -> Event:
         """Return one event."""
-        return await self._read(
-            lambda connection: threads.event_by_id(connection, event_id, collection_id)
-        )
+        work = partial(threads.event_by_id, identifier=event_id, collection_id=collection_id)
+        return await self._read(work)
 
     async def path_events(self, path: Path, *, before_position: int, limit: int) -> list[Event]:
         """Return at most `limit` events of the path just before a position, oldest first."""
@@ -243,9 +243,8 @@ class SqliteStore:
 
     async def prompt_state(self, thread_id: str, *, collection_id: int | None) -> bytes | None:
         """Return what the governor left at the thread's last turn."""
-        return await self._read(
-            lambda connection: threads.prompt_state(connection, thread_id, collection_id)
-        )
+        work = partial(threads.prompt_state, name=thread_id, collection_id=collection_id)
+        return await self._read(work)
 
     async def set_prompt_state(
         self, thread_id: str, state: bytes, *, collection_id: int | None
@@ -321,9 +320,8 @@ class SqliteStore:
     # -- outbox --------------------------------------------------------------------------------
     async def claim(self, *, owner: str, limit: int, lease_s: float, now: datetime) -> list[Claim]:
         """Lease due work, oldest first."""
-        return await self._write(
-            partial(outbox.claim, owner=owner, limit=limit, lease_s=lease_s, now=now)
-        )
+        work = partial(outbox.claim, owner=owner, limit=limit, lease_s=lease_s, now=now)
+        return await self._write(work)
 
     async def settle(self, claims: Sequence[Claim], results: Sequence[IndexedEvent]) -> int:
         """Store passages, and drop the work done; return how many claims held."""
@@ -331,9 +329,10 @@ class SqliteStore:
 
     async def fail(self, claim: Claim, *, error: str, retry_at: datetime, quarantine: bool) -> None:
         """Give work back, to be tried again at `retry_at` or, quarantined, on demand."""
-        await self._write(
-            partial(outbox.fail, claim=claim, error=error, retry_at=retry_at, quarantine=quarantine)
+        work = partial(
+            outbox.fail, claim=claim, error=error, retry_at=retry_at, quarantine=quarantine
         )
+        await self._write(work)
 
     async def retry_quarantined(self, seqs: Sequence[int] | None) -> int:
         """Make quarantined work due again; None: all of it."""
@@ -345,11 +344,11 @@ class SqliteStore:
 
     async def thread_indexed(self, thread_no: int) -> bool:
         """Tell whether no event of the thread waits in the outbox (quarantined ones aside)."""
-        return await self._read(
-            lambda connection: (
-                connection.execute(SQL["thread_pending"], (thread_no,)).fetchone() is None
-            )
-        )
+
+        def work(connection: sqlite3.Connection) -> bool:
+            return connection.execute(SQL["thread_pending"], (thread_no,)).fetchone() is None
+
+        return await self._read(work)
 
     async def replacements(self, seqs: Sequence[int]) -> list[tuple[int, int]]:
         """Return what replaces what, of the seqs and of what replaces those."""

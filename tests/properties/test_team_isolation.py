@@ -162,7 +162,7 @@ class World:
                 names[copy.id] = copy.team in teams
             for name, may in names.items():
                 try:
-                    await open_record(self.library.store, name, collection_id=reach)
+                    await open_record(self.library, name, collection_id=reach)
                     assert may, (key, one)
                 except UnknownRecord:
                     assert not may, (key, one)

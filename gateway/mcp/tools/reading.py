@@ -206,13 +206,14 @@ class ReadingTools:
         except UnknownRecord:
             # A document, a chunk or an insight by its own id.
             found = await open_record(
-                store,
+                asker.library,
                 record,
                 collection_id=reach,
                 first_line=first_line,
                 last_line=last_line,
             )
             return _opened(found, last_line)
+        await asker.library.retention.opened(event)
         lines = event.text.splitlines(keepends=True) or [""]
         asked = lines[first_line - 1 : last_line]
         kept = within(asked, asked)

@@ -1,4 +1,4 @@
-"""`Store.moving` on SQLite; see `library.store.contract.Moving`."""
+"""`Store.moving` on SQLite; see `library.moving.contract.Moving`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime

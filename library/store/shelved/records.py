@@ -17,6 +17,7 @@ from library.kinds.filter import CRITICAL, IMPORTANCES, Filter, Kind
 from library.kinds.masked import masked_change, masked_facts, masked_filter
 from library.kinds.record import Change, Edition, Facts, Shelved, Written
 from library.records import Event, Gone, Reach
+from library.store.archive.packing import make_active
 from library.store.encoding import read_events, to_micros
 from library.store.lanes import Work
 from library.store.matching import Node
@@ -181,6 +182,14 @@ class SqliteKinds:
 
         return await self._read(work)
 
+    async def importances(self, collection_id: int) -> dict[int, int]:
+        """Return how important records are, but for the medium ones."""
+
+        def work(connection: sqlite3.Connection) -> dict[int, int]:
+            return dict(connection.execute(SQL["importances"], (collection_id,)).fetchall())
+
+        return await self._read(work)
+
     async def owned(self, collection_id: int) -> list[tuple[int, int]]:
         """Return (thread that finds it alone, thread of the record) of every such record."""
 
@@ -291,6 +300,7 @@ class _Writing:
         now: int,
         options: Options,
     ) -> None:
+        make_active(connection, no)
         self._connection = connection
         self._no = no
         self._tree = Tree(connection, collection_id, no, None, now, options)

@@ -13,6 +13,13 @@ STATUS = {
     "oldest_pending_at": datetime(2026, 1, 1, tzinfo=UTC),
     "recorded_seq": 9,
     "indexed_seq": 6,
+    "retention": {
+        "archived_threads": 2,
+        "plain_bytes": 900,
+        "stored_bytes": 300,
+        "last_run": {"archived": 2, "restored": 0, "purged": 1},
+    },
+    "disk": {"free_bytes": 5, "is_low": True},
     "embedding": {"embedded_seq": 4, "owed_count": 2, "problem": "gone"},
 }
 
@@ -28,6 +35,10 @@ async def test_an_exchange_is_counted_by_part_step_and_lack() -> None:
         'library_upstream_errors_total{kind="timeout"} 1.0',
         'library_store_errors_total{reason="full"} 1.0',
         'library_outbox_events{state="pending"} 3.0',
+        'library_archive{what="stored_bytes"} 300.0',
+        'library_retention_last_run{what="purged"} 1.0',
+        "library_disk_free_bytes 5.0",
+        "library_disk_is_low 1.0",
         'library_store{what="queued_writes"} 2.0',
         'library_cache{cache="token_counts",what="hits"} 5.0',
         'library_step_seconds_count{step="record"} 2.0',

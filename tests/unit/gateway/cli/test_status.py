@@ -23,6 +23,13 @@ FOUND: dict[str, Any] = {
         "problem": "",
         "vectors_bytes": 0,
     },
+    "retention": {
+        "archived_threads": 3,
+        "plain_bytes": 4_000_000,
+        "stored_bytes": 1_000_000,
+        "last_run": {"at": "2026-01-04T03:00:00+00:00"},
+    },
+    "disk": {"free_bytes": 90_000_000, "is_low": True},
     "path_cache": {"hits": 1, "misses": 2},
     "caches": {
         "question": {"hits": 3, "misses": 1},
@@ -48,6 +55,8 @@ def test_a_status_is_told_in_words() -> None:
             "remembered",
             "question vectors 3 of 4, rankings 0 of 4, records 1,200 of 1,500; 2.0 MB in memory",
         ),
+        ("archived", "3 threads and records, 1.0 MB of 4.0 MB; last run 2026-01-04 03:00"),
+        ("disk", "nearly full: 90.0 MB free"),
         ("writing", "in order"),
     ]
 

@@ -65,7 +65,7 @@ class Reader:
 
     async def open(self, name: str, first: int | None = None, last: int | None = None) -> Opened:
         return await open_record(
-            self.library.store,
+            self.library,
             name,
             collection_id=self.collection_id,
             first_line=first,

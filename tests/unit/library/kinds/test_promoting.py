@@ -111,7 +111,7 @@ async def test_the_copy_says_what_it_is_of_who_gave_it_and_which_team_has_it(
     assert said == {"of": name, "collection": "ann", "by": "k", "team": "core", "version": 1}
     assert (record.team, record.facts.tags, record.facts.type) == ("core", ("db",), "decision")
     opened_copy = await open_record(
-        library.store, record.id, collection_id=ann.team_ids | {ann.collection_id}
+        library, record.id, collection_id=ann.team_ids | {ann.collection_id}
     )
     assert opened_copy.who == "decision by Ann, team core"
     assert opened_copy.text == PORT
@@ -177,7 +177,7 @@ async def test_a_document_is_promoted_whole_and_a_message_as_a_chunk(library: Li
     )
     done = await library.promotions.promote(shelved.record.id, collection="ann", team="core")
     reach = ben.team_ids | {ben.collection_id}
-    copy = await open_record(library.store, done.record.id, collection_id=reach)
+    copy = await open_record(library, done.record.id, collection_id=reach)
     assert copy.text == text
     assert "guide.md:1-" in copy.who
     message = await library.promotions.promote(spoken.id, collection="ann", team="core")

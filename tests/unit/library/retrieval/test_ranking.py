@@ -12,6 +12,7 @@ from library.retrieval.ranking import (
     Candidate,
     Preset,
     Ranked,
+    Standing,
     Weights,
     certainty,
     rank,
@@ -138,9 +139,27 @@ def test_library_v1_weighs_likeness_place_and_age() -> None:
     cosines = {(1, 0): 0.5, (2, 0): 0.5}
     first, second = rank([old, new], PRESETS["library-v1"], cosines=cosines)
     assert first.candidate == old
-    assert first.signals.keys() == second.signals.keys() == {"dense", "reciprocal_rank", "recency"}
+    named = {"dense", "reciprocal_rank", "importance", "recency"}
+    assert first.signals.keys() == second.signals.keys() == named
     assert first.signals["reciprocal_rank"] > second.signals["reciprocal_rank"]
     assert second.signals["recency"] > first.signals["recency"]
+
+
+def test_importance_and_use_lift_what_bears_on_the_question_and_are_named() -> None:
+    """Issue 6: importance and access as signals; their weights are 0 by default."""
+    plain, marked, apart = said(1, lexical=0.5), said(2, lexical=0.5), said(3)._replace(thread_no=2)
+    marked = marked._replace(thread_no=2)
+    standing = Standing(importances={2: 1.0}, accesses={2: 0.75})
+    weights = Weights(lexical=1.0, importance=0.1, access=0.2)
+    some = [plain, marked, apart]
+    found = list(rank(some, weights, cosines={}, standing=standing))
+    assert [one.candidate.seq for one in found] == [2, 1]
+    assert found[0].signals.keys() == {"lexical", "importance", "access"}
+    assert found[1].signals.keys() == {"lexical", "importance"}
+    assert sum(found[0].signals.values()) == pytest.approx(found[0].score)
+    measured = list(rank(some, PRESETS["measured"], cosines={}, standing=standing))
+    assert all("importance" not in one.signals for one in measured)
+    assert all("access" not in one.signals for one in measured)
 
 
 def best_of(*lexical: float) -> Ranked | None:

@@ -1,0 +1,146 @@
+"""`Store.archive` on SQLite; see `library.retention.contract.Archive`."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import orjson
+
+from library.records import Gone
+from library.retention.holding import Access, ArchiveSize, Holding, Packed
+from library.store.archive.holdings import holdings
+from library.store.archive.packing import next_rows, number_of, put_slice, restore_slices
+from library.store.archive.slices import packed
+from library.store.encoding import to_micros
+from library.store.lanes import Work
+from library.store.statements import SQL
+from library.store.threads import delete_threads
+
+Run = Callable[[Work[Any]], Awaitable[Any]]
+SLICES_AT_ONCE = 8
+"""Restored in one transaction: half a megabyte, a few milliseconds of the writer's time."""
+
+
+class SqliteArchive:
+    """Runs packing.py on the store's lanes; what compresses runs beside them."""
+
+    def __init__(self, read: Run, write: Run, forget: Run, alone: Run) -> None:
+        """`alone` runs a job outside a transaction."""
+        self._read = read
+        self._write = write
+        self._forget = forget
+        self._alone = alone
+
+    async def numbers(self, names: Sequence[str], *, collection_id: int | None) -> list[int]:
+        """Return the threads that are meant by names."""
+
+        def work(connection: sqlite3.Connection) -> list[int]:
+            found = (number_of(connection, name, collection_id) for name in names)
+            return list(dict.fromkeys(found))
+
+        numbers: list[int] = await self._read(work)
+        return numbers
+
+    async def holdings(
+        self,
+        *,
+        collection_id: int | None,
+        after: int = 0,
+        limit: int,
+        nos: Collection[int] | None = None,
+        only_archived: bool = False,
+    ) -> list[Holding]:
+        """Return threads in the order in which they were made."""
+        where = {
+            "collection_id": collection_id,
+            "after": after,
+            "limit": limit,
+            "nos": None if nos is None else orjson.dumps(sorted(nos)).decode(),
+            "only_archived": only_archived,
+        }
+        found: list[Holding] = await self._read(partial(holdings, where=where))
+        return found
+
+    async def archive(self, no: int, *, summary: str, now: datetime) -> Packed:
+        """Compress the bodies of a thread's events."""
+        after, event_count = 0, 0
+        while rows := await self._read(partial(next_rows, no=no, after=after)):
+            data = await asyncio.to_thread(packed, rows)
+            is_put = await self._write(partial(put_slice, no=no, rows=rows, data=data))
+            event_count += len(rows) if is_put else 0
+            after = rows[-1].seq
+
+        def finish(connection: sqlite3.Connection) -> Packed:
+            connection.execute(SQL["insert_archive"], (to_micros(now), summary, no))
+            return Packed(event_count, *connection.execute(SQL["slice_sizes"], (no,)).fetchone())
+
+        done: Packed = await self._write(finish)
+        return done
+
+    async def restore(self, no: int) -> bool:
+        """Put the bodies of an archived thread back."""
+        where = {"collection_id": None, "after": 0, "limit": 1, "only_archived": True}
+        known = await self._read(partial(holdings, where=where | {"nos": f"[{no:d}]"}))
+        while await self._write(partial(restore_slices, no=no, limit=SLICES_AT_ONCE)):
+            pass
+        return bool(known)
+
+    async def purge(self, nos: Collection[int]) -> Gone:
+        """Delete threads for good."""
+
+        def work(connection: sqlite3.Connection) -> Gone:
+            owners = {no: connection.execute(SQL["thread_owner"], (no,)).fetchone() for no in nos}
+            return delete_threads(connection, [no for no, owner in owners.items() if owner])
+
+        gone: Gone = await self._forget(work)
+        return gone
+
+    async def compact(self, *, spare_share: float) -> bool:
+        """Rewrite the file without its unused pages."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            (spare,) = connection.execute("PRAGMA freelist_count").fetchone()
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            if spare <= pages * spare_share:
+                return False
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return True
+
+        is_done: bool = await self._alone(work)
+        return is_done
+
+    async def size(self) -> ArchiveSize:
+        """Return what is archived."""
+
+        def work(connection: sqlite3.Connection) -> ArchiveSize:
+            return ArchiveSize(*connection.execute(SQL["count_archive"]).fetchone())
+
+        size: ArchiveSize = await self._read(work)
+        return size
+
+    async def note(self, accesses: Mapping[int, Access], *, now: datetime) -> None:
+        """Add to how often events were wanted."""
+        at = to_micros(now)
+        rows = [
+            {"seq": seq, "found": one.found, "used": one.used, "at": at}
+            for seq, one in accesses.items()
+        ]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(SQL["count_access"], rows)
+
+        await self._write(work)
+
+    async def accesses(self, seqs: Collection[int]) -> dict[int, Access]:
+        """Return how often events were wanted."""
+
+        def work(connection: sqlite3.Connection) -> dict[int, Access]:
+            rows = connection.execute(SQL["accesses"], (orjson.dumps(sorted(seqs)).decode(),))
+            return {seq: Access(found, used) for seq, found, used in rows}
+
+        found: dict[int, Access] = await self._read(work)
+        return found

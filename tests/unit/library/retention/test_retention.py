@@ -1,0 +1,182 @@
+"""Runs of retention on a real library."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from library.errors import StoreUnavailable
+from library.library import Library
+from library.retention.policy import Immunity, Policy, Rule
+from library.store.sqlite import SqliteStore
+from tests.unit.library.teller import Teller
+
+MONTH = Policy([Rule(archive_after_days=30, purge_after_days=60)])
+
+
+@dataclass
+class Clock:
+    at: datetime = field(default=datetime(2026, 1, 1, tzinfo=UTC))
+
+    def now(self) -> datetime:
+        return self.at
+
+    def pass_days(self, days: float) -> None:
+        self.at += timedelta(days=days)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest_asyncio.fixture
+async def library(tmp_path: Path, clock: Clock) -> AsyncIterator[Library]:
+    store = await SqliteStore.open(tmp_path / "a.db")
+    library = Library(store, index_folder=tmp_path / "a.index", now=clock.now)
+    await library.start()
+    yield library
+    await library.close()
+
+
+async def chat(library: Library, name: str, *texts: str) -> str:
+    told = Teller(library, name)
+    await told.tell(*(texts or (f"{name} says that the weir is shut",)))
+    await told.indexed()
+    assert told.recorded is not None
+    return told.recorded.thread_id
+
+
+async def ids(library: Library) -> list[str]:
+    return [one["id"] for one in await library.store.threads(collection_id=None, limit=99)]
+
+
+async def archived(library: Library) -> list[str]:
+    return [one.id for one in await library.retention.archived(collection_id=None, limit=99)]
+
+
+async def test_a_library_ages_into_the_archive_and_out_of_it(
+    library: Library, clock: Clock
+) -> None:
+    chats = [await chat(library, name) for name in ("a", "b")]
+    run = library.retention.run
+    assert (await run(MONTH, collection_id=None)).archived == 0
+    clock.pass_days(31)
+    preview = await library.retention.preview(MONTH, collection_id=None)
+    assert [step.holding.id for step in preview.steps] == chats
+    assert await archived(library) == []
+    done = await run(MONTH, collection_id=None)
+    assert (done.archived, done.purged, done.seen) == (2, 0, 2)
+    assert await archived(library) == chats
+    clock.pass_days(30)
+    library.accesses.used([1])  # The first chat's message was laid on a desk.
+    done = await run(MONTH, collection_id=None)
+    assert (done.restored, done.archived, done.purged) == (1, 0, 0)
+    clock.pass_days(30)
+    done = await run(MONTH, collection_id=None)
+    assert (done.archived, done.purged, done.purged_events) == (1, 1, 1)
+    assert await ids(library) == [chats[0]]
+    status = (await library.status())["retention"]
+    assert status["archived_threads"] == 1
+    assert status["last_run"]["purged"] == 1
+    assert await library.retention.last_run_at() == clock.at
+
+
+async def test_a_kept_word_is_a_whole_word(library: Library, clock: Clock) -> None:
+    """A known fault of the seeds: "art" matched "start"."""
+    await chat(library, "a", "we start at nine")
+    art = await chat(library, "b", "we talk about Modern Art")
+    clock.pass_days(31)
+    for kept, archived_count in ((("art",), 1), (("modern art",), 1), (("modern start",), 2)):
+        policy = Policy(MONTH.rules, Immunity(words=kept))
+        plan = await library.retention.preview(policy, collection_id=None)
+        assert len(plan.of("archive")) == archived_count
+    policy = Policy(MONTH.rules, Immunity(words=("art",)))
+    await library.retention.run(policy, collection_id=None)
+    assert art not in await archived(library)
+    assert len(await archived(library)) == 1
+
+
+async def test_a_word_that_keeps_one_leaves_a_quota_to_the_next(
+    library: Library, clock: Clock
+) -> None:
+    await chat(library, "a", "the bridge stays")
+    clock.pass_days(1)
+    second = await chat(library, "b", "the tunnel goes")
+    policy = Policy([Rule(most_records=1)], Immunity(words=("bridge",)))
+    plan = await library.retention.preview(policy, collection_id=None)
+    assert [(step.action, step.holding.id) for step in plan.steps] == [("archive", second)]
+
+
+async def test_a_run_of_one_collection_leaves_others_alone(library: Library, clock: Clock) -> None:
+    ours = await chat(library, "a")
+    other = Teller(library, "b", collection="other")
+    await other.tell("elsewhere")
+    clock.pass_days(31)
+    own = await library.store.collection_id("home")
+    done = await library.retention.run(MONTH, collection_id=own)
+    assert (done.seen, done.archived) == (1, 1)
+    assert await archived(library) == [ours]
+    assert (await library.status())["retention"]["last_run"] is None
+
+
+async def test_pins_and_importance_are_seen_in_the_store(library: Library, clock: Clock) -> None:
+    pinned = await chat(library, "a")
+    await library.store.pin("e1", collection_id=None, everywhere=False)
+    own = await library.store.collection_id("home")
+    keep = library.insights.remember
+    await keep("never deploy on Fridays", collection_id=own, importance="critical")
+    await keep("the printer is out of ink", collection_id=own, importance="low")
+    clock.pass_days(31)
+    plan = await library.retention.preview(MONTH, collection_id=None)
+    assert [step.holding.importance for step in plan.steps] == ["low"]
+    assert plan.kept == {"pinned": 2}  # What is critical is pinned.
+    assert pinned not in {one.id for one in plan.of("archive")}
+
+
+async def test_a_purge_by_name_takes_several_at_once_whatever_keeps_them(
+    library: Library, clock: Clock
+) -> None:
+    first = await chat(library, "a")
+    await chat(library, "b")
+    await library.store.pin("e1", collection_id=None, everywhere=False)
+    own = await library.store.collection_id("home")
+    told = await library.insights.remember("x is y", collection_id=own, importance="critical")
+    # By thread, by session, and by the id that a desk shows.
+    names = [first, "b", told.insight.event.id]
+    assert await library.retention.purge(names, collection_id=own) == 3
+    assert await ids(library) == []
+    assert (await library.store.pinned(collection_id=None, thread_id=None)) == []
+
+
+async def test_the_file_shrinks_when_much_of_it_was_archived(
+    library: Library, clock: Clock, tmp_path: Path
+) -> None:
+    for number in range(20):
+        text = f"Report {number}. " + "the gauge at the weir reads low and falls slowly. " * 400
+        await chat(library, f"s{number}", text)
+    await library.retention.run(Policy(), collection_id=None)  # Flushes and settles.
+    before = await library.store.moving.figures(collection_id=None)
+    clock.pass_days(31)
+    done = await library.retention.run(MONTH, collection_id=None)
+    after = await library.store.moving.figures(collection_id=None)
+    assert (done.archived, done.is_compacted) == (20, True)
+    assert after.file_bytes < before.file_bytes * 0.6
+
+
+async def test_where_the_file_cannot_be_rewritten_the_archive_stands_all_the_same(
+    library: Library, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = await chat(library, "a")
+
+    async def full(**_: object) -> bool:
+        raise StoreUnavailable("full")
+
+    monkeypatch.setattr(library.store.archive, "compact", full)
+    clock.pass_days(31)
+    done = await library.retention.run(MONTH, collection_id=None)
+    assert (done.archived, done.is_compacted) == (1, False)
+    assert await archived(library) == [thread]
