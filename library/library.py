@@ -356,8 +356,15 @@ class Library:
         """Delete all of a collection, as `forget_thread` does."""
         return (await self._landing.delete(partial(self.store.forget_collection, name))).count
 
-    async def retry_quarantined(self, seqs: Sequence[int] | None = None) -> int:
-        """Give quarantined events (None: all) new attempts, at once; return how many."""
+    async def retry_quarantined(
+        self, seqs: Sequence[int] | None = None, *, collection_id: int | None = None
+    ) -> int:
+        """Give quarantined events (None: all) of a collection (None: any) new attempts, at once;
+        return how many."""
+        if collection_id is not None:
+            stuck = [one.seq for one in (await self.store.watermarks()).quarantined]
+            own = await self.store.events(stuck, collection_id=collection_id)
+            seqs = [event.seq for event in own if seqs is None or event.seq in seqs]
         count = await self.store.retry_quarantined(seqs)
         self._indexer.hurry()
         return count

@@ -6,19 +6,26 @@ from typing import Any
 
 import click
 
-from gateway.cli.client import ask
+from gateway.cli.client import LibraryClient, ask
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
 from gateway.cli.tables import print_table
 
 
 @click.command()
+@click.option("--retry", "retries", is_flag=True, help="Try what was set aside once more, first.")
 @db_option
 @config_option
 @json_option
-def status(db: str | None, config: str | None, is_json: bool) -> None:
+def status(retries: bool, db: str | None, config: str | None, is_json: bool) -> None:
     """Print watermarks, what waits to be indexed, and what was quarantined."""
     settings = loaded_settings(config=config, db=db).settings
-    found = ask(settings, lambda library: library.get("/status"))
+
+    async def work(library: LibraryClient) -> Any:
+        if retries:
+            await library.post("/outbox/retry")
+        return await library.get("/status")
+
+    found = ask(settings, work)
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return

@@ -350,14 +350,13 @@ class LibraryRoutes:
 
     async def retry(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
-        if collection_id is not None and principal_of(request).is_keyed:
-            raise ScopeForbidden("retry the outbox, which all collections share")
         seqs = (await body_fields(request)).get("seqs")
         if seqs is not None and not (
             isinstance(seqs, list) and all(isinstance(seq, int) for seq in seqs)
         ):
             raise BadParameter("seqs", "a list of sequence numbers")
-        return json_response({"retried_count": await library.retry_quarantined(seqs)})
+        count = await library.retry_quarantined(seqs, collection_id=collection_id)
+        return json_response({"retried_count": count})
 
 
 def _policy_fields(thread: str, own: OwnSettings) -> dict[str, str | None]:

@@ -185,10 +185,15 @@ class TurnTools:
         context: Context,
         session: Session,
         timeout_s: Annotated[float, Field(ge=0, le=FLUSH_TIMEOUT_S)] = 10.0,
+        retry: Annotated[
+            bool, Field(description="Try what failed repeatedly, as status tells, once more.")
+        ] = False,
     ) -> Flushed:
         """Wait until all of a session that is recorded can be found by its words."""
         asker = await self._access.asker(context)
         first = await first_event(asker.library, session, asker.collection_id)
+        if retry:
+            await asker.library.retry_quarantined(collection_id=asker.collection_id)
         return Flushed(session, await asker.library.wait_indexed(first.thread_no, timeout_s))
 
     def _turn_request(

@@ -1,7 +1,15 @@
 """gateway/cli/status.py: a status is told in words, whatever it lacks."""
 
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli.main import cli
 from gateway.cli.status import rows
 
 FOUND: dict[str, Any] = {
@@ -99,3 +107,26 @@ def test_it_is_told_which_embedder_takes_over_from_which() -> None:
     waiting = embedding | {"problem": "", "serving": None}
     assert "until all is embedded" in dict(rows(FOUND | {"embedding": waiting}))["embedder"]
     assert dict(rows(FOUND | {"embedding": {"name": "none"}}))["embedder"].startswith("none")
+
+
+def test_what_was_set_aside_is_told_and_tried_again_on_demand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 6, a known fault: a quarantined event can be tried again over every interface."""
+    monkeypatch.setenv("LIBRARY_OF_CONTEXT_EMBEDDER", "none")
+    db = tmp_path / "a.db"
+
+    def told(*arguments: str) -> Any:
+        done = CliRunner().invoke(cli, [*arguments, "--db", str(db), "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    told("remember", "the heron nests in the reeds")
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute(
+            "INSERT OR REPLACE INTO outbox (seq, thread_no, is_quarantined, error) "
+            "SELECT seq, thread_no, 1, 'boom' FROM event"
+        )
+    [stuck] = told("status")["quarantined"]
+    assert (stuck["seq"], stuck["error"]) == (1, "boom")
+    assert told("status", "--retry")["quarantined"] == []
