@@ -43,6 +43,8 @@ class Holding:
     owner_no: int | None
     """The one thread that finds it."""
     is_pinned: bool
+    is_shared: bool
+    """Copies of it were promoted, and would be deleted with it."""
     event_count: int
     plain_bytes: int
     """Of its messages; about, in characters. Large parts (images, files) are not counted."""

@@ -146,6 +146,8 @@ def _immune(one: Holding, immunity: Immunity, worded: frozenset[int]) -> str | N
     least, wanted = immunity.importance_least, immunity.wanted_least
     if one.is_pinned:
         return "pinned"
+    if one.is_shared:
+        return "shared"
     if None not in (least, one.importance) and _level(one.importance) >= _level(least):
         return "important"
     if set(one.tags) & set(immunity.tags):

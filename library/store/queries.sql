@@ -673,6 +673,10 @@ WHERE b.thread_no IN (SELECT value FROM json_each(?)) GROUP BY b.thread_no
 SELECT thread_no, sum(plain_bytes), sum(length(data)) FROM archive_slice
 WHERE thread_no IN (SELECT value FROM json_each(?)) GROUP BY thread_no
 
+-- Ids of the threads that records are copies of: they would go with those.
+-- name: shared_threads
+SELECT DISTINCT json_extract(origin, '$.thread') FROM record WHERE origin IS NOT NULL
+
 -- name: pinned_threads
 SELECT DISTINCT e.thread_no FROM pin AS p JOIN event AS e ON e.seq = p.event_seq
 

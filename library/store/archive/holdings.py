@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -21,15 +22,12 @@ def holdings(connection: sqlite3.Connection, where: Mapping[str, Any]) -> list[H
     sizes = {row[0]: row[1:] for row in connection.execute(SQL["holding_sizes"], (nos,))}
     slices = {row[0]: row[1:] for row in connection.execute(SQL["holding_slices"], (nos,))}
     pinned = {no for (no,) in connection.execute(SQL["pinned_threads"])}
-    return [
-        _holding(row, sizes[row[0]], slices.get(row[0], (0, 0)), is_pinned=row[0] in pinned)
-        for row in rows
-    ]
+    shared = {identifier for (identifier,) in connection.execute(SQL["shared_threads"])}
+    found = [_holding(row, sizes[row[0]], slices.get(row[0], (0, 0))) for row in rows]
+    return [replace(one, is_pinned=one.no in pinned, is_shared=one.id in shared) for one in found]
 
 
-def _holding(
-    row: tuple[Any, ...], size: tuple[Any, ...], packed: tuple[int, int], *, is_pinned: bool
-) -> Holding:
+def _holding(row: tuple[Any, ...], size: tuple[Any, ...], packed: tuple[int, int]) -> Holding:
     event_count, active_bytes, found_count, used_count, used_at = size
     return Holding(
         no=row[0],
@@ -44,7 +42,8 @@ def _holding(
         importance=None if row[8] is None else IMPORTANCES[row[8]],
         title=row[10] or row[11] or "",
         owner_no=row[12],
-        is_pinned=is_pinned,
+        is_pinned=False,
+        is_shared=False,
         event_count=event_count,
         plain_bytes=active_bytes + packed[0],
         stored_bytes=active_bytes + packed[1],

@@ -33,6 +33,7 @@ def held(no: int, *, days: float = 0, **more: object) -> Holding:
         title="",
         owner_no=None,
         is_pinned=False,
+        is_shared=False,
         event_count=1,
         plain_bytes=100,
         stored_bytes=100,
@@ -90,6 +91,7 @@ def test_to_be_laid_on_a_desk_or_opened_is_a_touch_and_to_be_found_is_none() -> 
     ("one", "why"),
     [
         (held(1, days=999, is_pinned=True), "pinned"),
+        (held(1, days=999, is_shared=True), "shared"),
         (held(1, days=999, kind="insight", importance="high"), "important"),
         (held(1, days=999, kind="insight", importance="low", tags=("keep",)), "tagged"),
         (held(1, days=999, used_count=3), "wanted"),
@@ -194,6 +196,7 @@ holdings = st.lists(
         title=st.just(""),
         owner_no=st.none() | st.integers(1, 60),
         is_pinned=st.booleans(),
+        is_shared=st.booleans(),
         event_count=st.integers(1, 9),
         plain_bytes=st.integers(0, 500),
         stored_bytes=st.integers(0, 500),
@@ -231,9 +234,9 @@ def test_whatever_the_rules_nothing_immune_goes_and_only_the_archive_is_purged(
         assert (step.action == "archive") == (one.archived_at is None)
         if step.action == "restore":
             continue
-        assert not (one.is_pinned or "keep" in one.tags or one.no in worded)
+        assert not (one.is_pinned or one.is_shared or "keep" in one.tags or one.no in worded)
         assert one.importance not in {"high", "critical"}
         assert one.wanted < 3.0
-        kept = {two.owner_no for two in some if two.is_pinned or two.no in worded}
+        kept = {two.owner_no for two in some if two.is_pinned or two.is_shared or two.no in worded}
         assert one.no not in kept
     assert found == planned(some, policy, now=NOW, worded=worded)

@@ -137,6 +137,22 @@ async def test_pins_and_importance_are_seen_in_the_store(library: Library, clock
     assert pinned not in {one.id for one in plan.of("archive")}
 
 
+async def test_what_was_promoted_is_left_alone_by_rules_and_its_copies_with_it(
+    library: Library, clock: Clock
+) -> None:
+    own = await library.store.collection_id("home")
+    told = await library.insights.remember("the pump is new", collection_id=own, importance="low")
+    name = told.insight.record.id
+    copy = await library.promotions.promote(name, collection="home", team="core")
+    clock.pass_days(31)
+    done = await library.retention.run(MONTH, collection_id=own)
+    assert (done.archived, done.kept) == (0, {"shared": 1})
+    await library.retention.purge([name], collection_id=own)
+    assert copy.record.id not in {
+        one.id for one in await library.store.archive.holdings(collection_id=None, limit=9)
+    }
+
+
 async def test_a_purge_by_name_takes_several_at_once_whatever_keeps_them(
     library: Library, clock: Clock
 ) -> None:
