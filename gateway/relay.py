@@ -221,8 +221,8 @@ class _Run:
                             coming.keep_no_more()
                         uncounted_bytes = 0
                     coming.take(chunk)
-                    if step(Event.CHUNK) == _FORWARDED:
-                        await self._send_body(coming.ready)
+                    if step(Event.CHUNK) == _FORWARDED and coming.ready:
+                        await self._put(_piece(coming.ready))
                     if coming.is_terminal:
                         break
                     if coming.is_overgrown and self._exchange.state is State.READING:
@@ -367,7 +367,7 @@ class _Run:
 
     async def _send_body(self, body: bytes, *, is_last: bool = False) -> None:
         if body or is_last:
-            await self._put({"type": "http.response.body", "body": body, "more_body": not is_last})
+            await self._put(_piece(body, is_last=is_last))
 
     async def _put(self, message: SentMessage) -> None:
         """Send, unless the client has stopped reading: that is as if it had gone."""
@@ -378,6 +378,10 @@ class _Run:
                 self._interruption = Event.CLIENT_GONE
                 raise asyncio.CancelledError from None
         self._sent_at_s = self._clock()
+
+
+def _piece(body: bytes, *, is_last: bool = False) -> SentMessage:
+    return {"type": "http.response.body", "body": body, "more_body": not is_last}
 
 
 _DOERS: dict[Command, Callable[[_Run], Awaitable[Event | None]]] = {

@@ -3,7 +3,15 @@
 import orjson
 import pytest
 
-from gateway.wire.answer import EVENT_BYTES_MAX, Ending, StreamedAnswer, WholeAnswer, answer_of
+from gateway.wire.answer import (
+    EVENT_BYTES_MAX,
+    UNREAD_BYTES,
+    UNREAD_MAX,
+    Ending,
+    StreamedAnswer,
+    WholeAnswer,
+    answer_of,
+)
 from gateway.wire.chat.wire import CHAT
 
 LIMIT = 2 * EVENT_BYTES_MAX
@@ -119,3 +127,37 @@ def test_a_redirect_is_no_answer_and_says_so(body: bytes) -> None:
     answer.take(body)
     assert answer.end(is_cut=False) is Ending.CUT
     assert "307" in answer.lack
+
+
+@pytest.mark.parametrize("count", [1, UNREAD_MAX - 1, UNREAD_MAX, 2 * UNREAD_MAX + 1])
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_what_was_not_read_at_once_is_read_at_the_end_however_that_comes(
+    count: int, is_cut: bool
+) -> None:
+    answer = StreamedAnswer(CHAT, limit_bytes=LIMIT)
+    for number in range(count):
+        answer.take(chunk(f"{number} "))
+    answer.end(is_cut=is_cut)
+    (message,) = answer.read().messages
+    assert message["content"] == "".join(f"{number} " for number in range(count))
+
+
+def test_what_came_before_nothing_more_is_kept_is_kept() -> None:
+    """DESIGN 1.13: memory ran out at that moment, not before."""
+    answer = StreamedAnswer(CHAT, limit_bytes=LIMIT)
+    answer.take(chunk("kept"))
+    answer.keep_no_more()
+    answer.take(chunk("not kept"))
+    assert answer.is_truncated
+    (message,) = answer.read().messages
+    assert message["content"].startswith("kept\n")
+    assert "not kept" not in message["content"]
+
+
+def test_what_waits_to_be_read_is_bounded_in_number_and_in_bytes() -> None:
+    answer = StreamedAnswer(CHAT, limit_bytes=LIMIT)
+    for _ in range(3 * UNREAD_MAX):
+        answer.take(chunk("a"))
+        assert len(answer._unread) < UNREAD_MAX
+    answer.take(chunk("a" * UNREAD_BYTES))
+    assert answer._unread == []
