@@ -1,6 +1,6 @@
 """Where the messages of a transcript stand in the store, and which are in a prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from governor.layout import Layout
@@ -36,15 +36,20 @@ class Located:
         places = self.unit_places(index) if index >= 0 else []
         return places[-1].seq if places else None
 
-    def bearer(self, seq: int | None) -> int | None:
-        """Return where the message that is event `seq` stands, if it is one that a desk may stand
-        in front of: the user's, or the result of a tool; None: nowhere."""
+    def bearers(self, seqs: Collection[int | None]) -> dict[int, int]:
+        """Return where the messages stand that are these events, of those that a desk may stand in
+        front of: the user's, and results of tools."""
+        found: dict[int, int] = {}
+        left = {*seqs} - {None}
         for at in range(len(self.places) - 1, -1, -1):
+            if not left:
+                break
             place = self.places[at]
-            if place is not None and place.seq == seq:
-                role = self.layout.transcript.messages[at].role
-                return at if role in {"user", "tool"} else None
-        return None
+            if place is not None and place.seq in left:
+                left.discard(place.seq)
+                if self.layout.transcript.messages[at].role in {"user", "tool"}:
+                    found[place.seq] = at
+        return found
 
     def newest_result(self) -> tuple[int, int] | None:
         """Return where the newest result of an open tool loop stands, and which event it is."""

@@ -5,7 +5,7 @@ it was read before (gateway/wire/seen.py).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,26 @@ def read_fields(body: bytes, *, items: str, what: str) -> ReadBody:
     except RecursionError as error:
         raise MalformedRequest("the body is nested too deeply") from error
     return ReadBody(fields, {**written}, found)
+
+
+def model_of(fields: Mapping[str, Any]) -> str:
+    """Return the name of the model that a request asks.
+
+    Raises:
+        MalformedRequest: it names none.
+
+    """
+    model = fields.get("model")
+    if not isinstance(model, str):
+        raise MalformedRequest("'model' must be a string", param="model")
+    return model
+
+
+def fragments(
+    written: Mapping[str, bytes | msgspec.Raw], *, but: Container[str] = ()
+) -> dict[str, Any]:
+    """Return fields to be written again as the client wrote them, without those that are named."""
+    return {name: orjson.Fragment(bytes(part)) for name, part in written.items() if name not in but}
 
 
 def loaded_item(data: bytes) -> Any:

@@ -49,8 +49,13 @@ class Consulting:
     """When the request came."""
     focus: str | None
     """What to look for instead of what the transcript is about."""
+    _newest: tuple[int, int] | None = field(init=False)
+    """Where the newest result of an open tool loop stands, and which event it is."""
     _written: tuple[Desk, str] | None = field(default=None, init=False)
     """The last desk that was made into text."""
+
+    def __post_init__(self) -> None:
+        self._newest = self.located.newest_result()
 
     @property
     def thread_no(self) -> int:
@@ -81,12 +86,13 @@ class Consulting:
             return "something of it was forgotten, or is pinned now"
         own: list[Laid] = []
         earlier: list[Attachment] = []
+        bearers = self.located.bearers({desk.message_seq for desk in state.desks})
         for one in state.desks:
             desk = laid_again(one.entries, events)
-            at = self.located.bearer(one.message_seq)
             if self.policy.placement != "attached" or self._is_own(one.message_seq):
                 own += desk.laid
-            elif at is not None and one.message_seq is not None:
+            elif one.message_seq in bearers and one.message_seq is not None:
+                at = bearers[one.message_seq]
                 block = desk.block(self.thread_no)
                 tokens = self.located.layout.added_tokens(at, block)
                 earlier.append(Attachment(one.message_seq, at, desk, block, tokens))
@@ -161,7 +167,7 @@ class Consulting:
         In front of the task they would change the prompt before every step taken.
         """
         names = self._names_unseen(window, last)
-        newest = self.located.newest_result()
+        newest = self._newest
         if not names or newest is None:
             return replace(last, because="kept: what the step names is in the prompt")
         try:
@@ -194,7 +200,7 @@ class Consulting:
             for message in layout.transcript.unit_messages(index)
         ]
         seen += [one.event.text[one.entry.start : one.entry.stop] for one in last.together.laid]
-        names = names_in_step(layout).split()
+        names = names_in_step(layout)
         return [name for name in names if not any(name in text for text in seen)]
 
     def _laid_out(
@@ -271,7 +277,7 @@ class Consulting:
 
     def added_tokens(self, lying: Lying) -> int:
         """Return what this request adds to the prompt: its desk, and what its step brought."""
-        newest = self.located.newest_result()
+        newest = self._newest
         brought = sum(one.tokens for one in lying.attached if newest and one.at == newest[0])
         return self.tokens(lying.desk) + brought
 

@@ -43,17 +43,17 @@ def focuses(layout: Layout, *, asked: str | None = None) -> tuple[str, ...]:
     if layout.last != transcript.question:
         step = transcript.unit_messages(layout.last)
         words = "\n".join(message.text for message in step)
-        found += [names_in_step(layout), _ends(words, STEP_CHARS_MAX)]
+        found += [" ".join(names_in_step(layout)), _ends(words, STEP_CHARS_MAX)]
     return tuple(words for words in found if words.strip())
 
 
-def names_in_step(layout: Layout) -> str:
+def names_in_step(layout: Layout) -> list[str]:
     """Return the names that the latest step turns on: those of what the assistant says and calls,
-    and of the lines of the results that report an error; "" where there are none, or too many."""
+    and of the lines of the results that report an error; none where there are too many."""
     names: dict[str, None] = {}
     for text in _telling(layout.transcript.unit_messages(layout.last)):
         names |= dict.fromkeys(name for name in _NAME.findall(text) if _is_name(name))
-    return " ".join(names) if len(names) <= NAMES_MAX else ""
+    return list(names) if len(names) <= NAMES_MAX else []
 
 
 def _telling(step: Sequence[Message]) -> Iterator[str]:

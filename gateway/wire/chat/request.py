@@ -23,7 +23,9 @@ from gateway.wire.protocol import (
 )
 from gateway.wire.reading import (
     ITEMS_MAX,
+    fragments,
     loaded_item,
+    model_of,
     positive,
     read_fields,
     read_items,
@@ -48,9 +50,7 @@ def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
     fields = parts.fields
     if not 0 < len(parts.items) <= ITEMS_MAX:
         raise MalformedRequest(f"'messages' must have 1 to {ITEMS_MAX}", param="messages")
-    model = fields.get("model")
-    if not isinstance(model, str):
-        raise MalformedRequest("'model' must be a string", param="model")
+    model = model_of(fields)
     messages = tuple([one for (one,) in read_items(parts.items, _messages_in, seen)])
     fields["messages"] = [message.raw for message in messages]
     return ClientRequest(
@@ -83,9 +83,7 @@ def encode(
     """Return the body with the planned messages in place of the client's, if there is a plan, with
     another model's name, if one is given, and marked for a prompt cache, if that is asked; all else
     as the client wrote it."""
-    fields: dict[str, Any] = {
-        name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
-    }
+    fields = fragments(request.written)
     if plan is not None:
         fields["messages"] = spoken = [written(one).raw for one in plan]
         if caching.kind == "marks":

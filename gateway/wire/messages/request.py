@@ -24,7 +24,9 @@ from gateway.wire.messages.message import RESULT, messages_of, system_message, w
 from gateway.wire.protocol import UNCACHED, Caching, ClientRequest, MalformedRequest, Seen
 from gateway.wire.reading import (
     ITEMS_MAX,
+    fragments,
     loaded_item,
+    model_of,
     positive,
     read_fields,
     read_items,
@@ -49,9 +51,7 @@ def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
     fields = parts.fields
     if not 0 < len(parts.items) <= ITEMS_MAX:
         raise MalformedRequest(f"'messages' must have 1 to {ITEMS_MAX}", param="messages")
-    model = fields.get("model")
-    if not isinstance(model, str):
-        raise MalformedRequest("'model' must be a string", param="model")
+    model = model_of(fields)
     try:
         system = system_message(fields.get("system"))
     except MalformedTranscript as error:
@@ -83,9 +83,7 @@ def encode(
     """Return the body with the planned messages in place of the client's, if there is a plan, with
     another model's name, if one is given, and marked for a prompt cache, if that is asked; all else
     as the client wrote it."""
-    fields: dict[str, Any] = {
-        name: orjson.Fragment(bytes(part)) for name, part in request.written.items()
-    }
+    fields = fragments(request.written)
     if plan is not None:
         spoken = [written(one).raw for one in plan]
         automatic = request.fields.get(MARK)

@@ -27,7 +27,15 @@ from gateway.wire.protocol import (
     Past,
     Seen,
 )
-from gateway.wire.reading import ITEMS_MAX, loaded_item, positive, read_fields, schema_text
+from gateway.wire.reading import (
+    ITEMS_MAX,
+    fragments,
+    loaded_item,
+    model_of,
+    positive,
+    read_fields,
+    schema_text,
+)
 from gateway.wire.responses.answering import answered_as_called
 from gateway.wire.responses.items import call_id_of, side_of
 from gateway.wire.responses.message import (
@@ -128,8 +136,7 @@ def _with_items(message: Message, items: Mapping[str, Any]) -> Message:
 
 def _check(fields: dict[str, Any]) -> None:
     """Refuse what is no request, and what cannot be governed."""
-    if not isinstance(fields.get("model"), str):
-        raise MalformedRequest("'model' must be a string", param="model")
+    model_of(fields)
     if not isinstance(fields.get(INSTRUCTIONS), str | None):
         raise MalformedRequest("'instructions' must be a string", param=INSTRUCTIONS)
     if fields.get("background"):
@@ -243,11 +250,7 @@ def encode(
 
     What names a past that an upstream might add goes out in no case.
     """
-    fields: dict[str, Any] = {
-        name: orjson.Fragment(bytes(part))
-        for name, part in request.written.items()
-        if name not in _PAST
-    }
+    fields = fragments(request.written, but=_PAST)
     if caching.kind == "key":
         fields.setdefault(CACHE_KEY, caching.key)
     if plan is None and request.past is not None:  # What was named of it is with the messages now.
