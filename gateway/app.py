@@ -23,11 +23,13 @@ from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
 from gateway.routes.documents import DocumentRoutes
 from gateway.routes.governed import Governed
+from gateway.routes.handed import HandedRoutes
 from gateway.routes.health import HealthRoutes
 from gateway.routes.insights import InsightRoutes
 from gateway.routes.library import LibraryRoutes
 from gateway.routes.models import Models
 from gateway.routes.moving import MovingRoutes
+from gateway.routes.overview import OverviewRoutes
 from gateway.routes.passthrough import PassThrough
 from gateway.routes.promotions import PromotionRoutes
 from gateway.routes.responses import BASE as RESPONSES_BELOW
@@ -73,6 +75,8 @@ def build_app(
         *SavingsRoutes(gateway).routes(),
         *InsightRoutes(gateway).routes(),
         *PromotionRoutes(gateway).routes(),
+        *OverviewRoutes(gateway).routes(),
+        *HandedRoutes(gateway).routes(),
         *DocumentRoutes(gateway).routes(),
         *RetentionRoutes(gateway).routes(),
     ]

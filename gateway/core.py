@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hmac
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,6 +37,7 @@ from gateway.wire.seen import SeenMessages
 from gateway.wire.wires import WIRES
 from governor.counting import Counters
 from governor.governor import Clock, Governor
+from governor.turn import PreparedTurn
 from library.library import Library
 from library.runtime.options import LibraryOptions
 from library.store.sqlite import SqliteStore
@@ -63,6 +65,11 @@ class Gateway:
     """For each wire: the same JSON is another message in another protocol."""
     schedule: Schedule | None = None
     speaking: Speaking = field(init=False)
+    handed: OrderedDict[tuple[str, str], tuple[str, PreparedTurn]] = field(
+        default_factory=OrderedDict
+    )
+    """Turns that wait for their caller's answer, by collection and id, with their session; see
+    gateway/routes/handed.py."""
     readiness: Readiness = field(default_factory=lambda: Readiness(time.monotonic))
 
     def __post_init__(self) -> None:

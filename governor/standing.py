@@ -19,6 +19,7 @@ from governor.desk.laying import Desk, lay_out, swaps
 from governor.governor import Clock
 from library.asking import Question, ask
 from library.errors import UnknownRecord
+from library.kinds.filter import EVERYTHING, Filter
 from library.library import Library
 from library.reading.questions import question_kind
 from library.records import Hit, Passage
@@ -45,6 +46,7 @@ class DeskRequest:
     minimum_relevance: float
     keep: tuple[str, ...] = ()
     """Ids of records to lay out before all others."""
+    filter: Filter = EVERYTHING
     team_ids: frozenset[int] = frozenset()
     """Shelves of the asker's teams. Who is in others has a desk of their own: what lies on one
     depends on them."""
@@ -104,6 +106,7 @@ class StandingDesks:
             thread=request.session,
             scope="project",
             kind=question_kind(request.subject),
+            filter=request.filter,
             team_ids=request.team_ids,
         )
         try:

@@ -43,8 +43,9 @@ class Access:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
-    async def asker(self, context: Context) -> Asker:
-        """Return who made the call that `context` belongs to.
+    async def asker(self, context: Context, *, collection: str | None = None) -> Asker:
+        """Return who made the call that `context` belongs to; `collection` is one that the call
+        itself names.
 
         Raises:
             NotReady: the library is not open.
@@ -55,7 +56,7 @@ class Access:
         request = context.request_context.request
         assert request is not None, "only HTTP comes here"
         principal = visit_of(request.scope).principal
-        name = request.query_params.get("collection", principal.collection)
+        name = collection or request.query_params.get("collection", principal.collection)
         if name != principal.collection and not principal.is_owner:
             raise ScopeForbidden(f"reach the collection {name!r}")
         if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 import orjson
 
+from gateway.mcp.compat.names import Compat
 from gateway.mcp.greeting import greeting
 
 LINE_BYTES_MAX = 16 * 2**20
@@ -51,9 +52,15 @@ class Bridge:
     """One client's conversation."""
 
     def __init__(
-        self, carrier: "asyncio.Task[Carrier]", write: Callable[[bytes], Awaitable[None]]
+        self,
+        carrier: "asyncio.Task[Carrier]",
+        write: Callable[[bytes], Awaitable[None]],
+        *,
+        compat: Compat | None = None,
     ) -> None:
-        """`carrier` may still be on its way: only calls wait for it."""
+        """`carrier` may still be on its way: only calls wait for it. `compat` names the system
+        whose tools are offered."""
+        self._compat = compat
         self._carrier = carrier
         self._write = write
         self._protocol = ""
@@ -100,7 +107,7 @@ class Bridge:
                     task.cancel()
         elif method == "initialize":
             asked = parameters.get("protocolVersion") if isinstance(parameters, dict) else None
-            result = greeting(asked)
+            result = greeting(asked, self._compat)
             self._protocol = result["protocolVersion"]
             await self._write(orjson.dumps({"jsonrpc": "2.0", "id": id_, "result": result}))
         elif method == "ping":

@@ -10,6 +10,7 @@ import click
 
 from gateway.cli.options import Mistake, config_option, db_option, loaded_settings
 from gateway.mcp.bridge import Bridge, Carrier, Unreachable, read_lines
+from gateway.mcp.compat.names import SYSTEMS, Compat
 from gateway.mcp.greeting import PROTOCOLS
 from gateway.mcp.names import UnknownTools, chosen
 from gateway.settings import Settings
@@ -26,11 +27,23 @@ LINES_MAX = 4
     help="Offer these tools only: names, or `cooperative` [default: the setting mcp_tools].",
 )
 @click.option(
+    "--compat",
+    type=click.Choice(SYSTEMS),
+    help="Offer the tools of rlm-claude (rlm_...), or of The Library of Context (library_...), "
+    "instead of ours, for instructions that were written for those.",
+)
+@click.option(
     "--collection", metavar="NAME", help="The collection to work in [default: `default`]."
 )
 @db_option
 @config_option
-def mcp(tools: str | None, collection: str | None, db: str | None, config: str | None) -> None:
+def mcp(
+    tools: str | None,
+    compat: Compat | None,
+    collection: str | None,
+    db: str | None,
+    config: str | None,
+) -> None:
     """Serve MCP on standard input and output, for agents that start their servers themselves.
 
     Speaks for the gateway that runs on the database; where none runs, it opens the database here,
@@ -45,11 +58,13 @@ def mcp(tools: str | None, collection: str | None, db: str | None, config: str |
         except UnknownTools as error:
             raise Mistake(f"--tools: {error}") from error
         query["tools"] = tools
+    if compat is not None:
+        query["compat"] = compat
     with suppress(asyncio.CancelledError):  # Told to stop: that is no failure.
-        asyncio.run(_serve(settings, query))
+        asyncio.run(_serve(settings, query, compat))
 
 
-async def _serve(settings: Settings, query: dict[str, str]) -> None:
+async def _serve(settings: Settings, query: dict[str, str], compat: Compat | None) -> None:
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(LINES_MAX)
     # A reader of its own: Python cannot end while a thread reads with the one of `sys.stdin`.
     read_lines(io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False)), lines)
@@ -66,7 +81,7 @@ async def _serve(settings: Settings, query: dict[str, str]) -> None:
             assert own is not None
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, own.cancel)
         try:
-            await Bridge(opening, write).run(lines)
+            await Bridge(opening, write, compat=compat).run(lines)
         finally:
             await (await opening).close()
 

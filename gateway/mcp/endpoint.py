@@ -8,7 +8,8 @@ The SDK is imported when the first client comes, in a thread. Its session manage
 entered and left in one task: one waits for that first client and then holds it until the end.
 
 In the query: `tools=cooperative,forget` offers some tools only, never more than the setting
-`mcp_tools`; `collection=NAME` is for the owner of the database.
+`mcp_tools`; `compat=rlm` or `compat=library` offers those under the names of another system
+(gateway/mcp/compat); `collection=NAME` is for the owner of the database.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.core import Gateway
 from gateway.errors import Answer
+from gateway.mcp.compat.names import UnknownSystem, aliases
 from gateway.mcp.names import UnknownTools, chosen
 from gateway.middleware import send_answer
 from gateway.refusals import BadParameter, NotReady
@@ -31,7 +33,7 @@ BODY_BYTES_MAX = 16 * 2**20
 """Four times the longest text that a tool takes: JSON may write a character as six."""
 KINDS_MAX = 16
 """Servers of different tools that are kept; a client chooses its tools once, in its settings."""
-_KNOWN = ("tools", "collection")
+_KNOWN = ("tools", "compat", "collection")
 _NOT_HERE = Answer(405, b"", [(b"allow", b"POST"), (b"content-length", b"0")])
 
 
@@ -84,13 +86,18 @@ class Endpoint:
         for name in query:
             if name not in _KNOWN:
                 raise BadParameter(name, f"left out: the parameters are {', '.join(_KNOWN)}")
-        if "tools" not in query:
-            return self._offered
+        offered = self._offered
+        if "tools" in query:
+            try:
+                offered &= chosen(filter(None, query["tools"].split(",")))
+            except UnknownTools as error:
+                raise BadParameter("tools", str(error)) from error
+        if "compat" not in query:
+            return offered
         try:
-            asked = chosen(filter(None, query["tools"].split(",")))
-        except UnknownTools as error:
-            raise BadParameter("tools", str(error)) from error
-        return asked & self._offered
+            return aliases(query["compat"], offered)
+        except UnknownSystem as error:
+            raise BadParameter("compat", str(error)) from error
 
     async def _server(self, tools: frozenset[str]) -> ASGIApp:
         if self._wanted is None:

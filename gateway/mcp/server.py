@@ -5,9 +5,9 @@ that it does not is logged, and the model is told no more than that.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -16,7 +16,8 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 
 from gateway.errors import ANSWERED
-from gateway.mcp.greeting import INSTRUCTIONS, NAME, TITLE, VERSION
+from gateway.mcp.compat.names import NEEDED, system_of
+from gateway.mcp.greeting import NAME, TITLE, VERSION, instructions_of
 from gateway.mcp.names import TOOLS
 from gateway.mcp.prompts import add_prompts
 from gateway.mcp.resources import add_resources
@@ -30,6 +31,10 @@ from gateway.mcp.tools.retention import RetentionTools
 from gateway.mcp.tools.turns import TurnTools
 
 log = logging.getLogger(__name__)
+IN_WORDS = "rlm_"
+"""Tools whose whole answer is text."""
+WRITING = frozenset({"library_desk_watch", "library_desk_stop"})
+"""Aliases that their system says change something, where ours do not."""
 LONG_FIELDS = ("block", "text")
 """Shown to the model as they are, behind the rest: in JSON each line break would be two letters."""
 
@@ -98,10 +103,12 @@ class Parts:
         documents: DocumentTools,
         promoting: PromotionTools,
         retention: RetentionTools,
+        compat: Sequence[object],
     ) -> None:
         self._holders: tuple[object, ...] = (
             *(reading, desk, turns, insights, overview),
             *(documents, promoting, retention),
+            *compat,
         )
         self.reading = reading
         self.desk = desk
@@ -135,11 +142,12 @@ class LibraryServer(MCPServer):
 
 def make_server(parts: Parts, *, tools: frozenset[str]) -> LibraryServer:
     """Return a server that offers some of the tools."""
+    instructions = instructions_of(system_of(tools))
     with _own_log():
-        server = LibraryServer(NAME, title=TITLE, version=VERSION, instructions=INSTRUCTIONS)
-    for name in TOOLS:
+        server = LibraryServer(NAME, title=TITLE, version=VERSION, instructions=instructions)
+    for name in (*TOOLS, *NEEDED):
         if name in tools:
-            behaviour = BEHAVIOURS[name]
+            behaviour = _behaviour(name)
             server.add_tool(
                 parts.tool(name),
                 name=name,
@@ -151,10 +159,20 @@ def make_server(parts: Parts, *, tools: frozenset[str]) -> LibraryServer:
                     idempotent_hint=behaviour.is_idempotent,
                     open_world_hint=False,
                 ),
+                structured_output=False if name.startswith(IN_WORDS) else None,
             )
     add_resources(server, parts.reading, parts.desk)
     add_prompts(server)
     return server
+
+
+def _behaviour(name: str) -> Behaviour:
+    """Return how a tool behaves: one under another system's name as ours does."""
+    if name in BEHAVIOURS:
+        return BEHAVIOURS[name]
+    own = BEHAVIOURS[NEEDED[name]]
+    title = name.split("_", 1)[1].replace("_", " ").capitalize()
+    return replace(own, title=title, is_read_only=own.is_read_only and name not in WRITING)
 
 
 @contextmanager

@@ -8,6 +8,13 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from gateway.core import Gateway
 from gateway.mcp.access import Access
+from gateway.mcp.compat.desks import DeskAliases
+from gateway.mcp.compat.rlm_chunks import RlmChunks
+from gateway.mcp.compat.rlm_memory import RlmMemory
+from gateway.mcp.compat.rlm_overview import RlmOverview
+from gateway.mcp.compat.rlm_retention import RlmRetention
+from gateway.mcp.compat.shelves import ShelfTools
+from gateway.mcp.compat.turns import TurnAliases
 from gateway.mcp.server import Parts, make_server
 from gateway.mcp.tools.desk import DeskTools
 from gateway.mcp.tools.documents import DocumentTools
@@ -32,6 +39,7 @@ class Maker:
         library, _, _ = gateway.opened()
         clock = Clock(now=gateway.now, monotonic_s=time.monotonic)
         desks = StandingDesks(library, clock, access.count())
+        retention = RetentionTools(access)
         self._parts = Parts(
             reading=ReadingTools(access),
             desk=DeskTools(access, desks),
@@ -40,7 +48,13 @@ class Maker:
             overview=OverviewTools(access),
             documents=DocumentTools(access),
             promoting=PromotionTools(access),
-            retention=RetentionTools(access),
+            retention=retention,
+            compat=(
+                *(RlmMemory(access), RlmChunks(access), RlmOverview(access)),
+                RlmRetention(access, retention),
+                *(ShelfTools(access), DeskAliases(access, desks)),
+                TurnAliases(access, desks),
+            ),
         )
 
     def __call__(self, tools: frozenset[str]) -> StreamableHTTPSessionManager:

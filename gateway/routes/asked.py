@@ -37,6 +37,10 @@ class Fields:
         value: bool | None = self._typed(name, bool, "true or false")
         return value
 
+    def number(self, name: str) -> int | None:
+        value: int | None = self._typed(name, int, "a whole number")
+        return value
+
     def texts(self, name: str) -> list[str] | None:
         value: list[str] | None = self._typed(name, list, "a list of texts")
         if value is not None and not all(isinstance(one, str) for one in value):

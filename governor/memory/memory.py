@@ -4,7 +4,6 @@ What is added is stored and indexed as what comes through the gateway; what is r
 and laid out as a request's desk is. Only the transport is missing.
 """
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,13 +13,14 @@ from typing import Any
 from governor.desk.laying import Desk, Laid, lay_out
 from governor.errors import MalformedTranscript
 from governor.governor import Clock, Governor
+from governor.memory.adding import add_message, new_turn_id
 from governor.memory.agent import Agent, CallModel
 from governor.memory.plain import Plain
 from governor.turn import Counter, Policy, TurnRequest
 from library.asking import Question
 from library.library import Library
 from library.reading.questions import question_kind
-from library.records import HEAD, IncomingMessage, IncomingTurn, TurnState
+from library.records import HEAD
 from library.runtime.opened import ask_all
 
 HITS = 100
@@ -31,7 +31,6 @@ UPSTREAM = "program"
 """What turns of a program say of where they went."""
 SESSION = "main"
 """Where messages go that name no session."""
-TURN_ID_BYTES = 12
 TRIES = 8
 """At laying a desk out whose records together cost more than one by one."""
 ELSEWHERE = 0
@@ -125,28 +124,15 @@ class Memory:
         message = self._dialect.message_of(raw)
         if not message.digest:
             raise MalformedTranscript(0, "system text is given with each prompt, and not stored")
-        turn_id = new_turn_id()
-        now = self._clock.now()
-        recorded = await self.library.record_turn(
-            IncomingTurn(
-                turn_id=turn_id,
-                collection=self._collection,
-                session_id=session,
-                messages=[
-                    IncomingMessage(message.role, message.digest, message.raw, text, occurred_at=at)
-                ],
-                system_texts=(),
-                model=self._model,
-                upstream=UPSTREAM,
-                received_at=now,
-                follows=HEAD,
-            )
-        )
-        await self.library.finish_turn(
-            turn_id, state=TurnState.DONE, replies=(), report=b"{}", prompt_state=None, ended_at=now
-        )
-        [event] = await self.library.store.events(
-            recorded.event_seqs, collection_id=recorded.collection_id
+        event = await add_message(
+            self.library,
+            message,
+            collection=self._collection,
+            session=session,
+            model=self._model,
+            upstream=UPSTREAM,
+            now=self._clock.now(),
+            at=at,
         )
         return event.id
 
@@ -255,7 +241,3 @@ def _record(laid: Laid) -> RetrievedRecord:
         reasons=laid.reason,
         tokens=laid.tokens,
     )
-
-
-def new_turn_id() -> str:
-    return secrets.token_hex(TURN_ID_BYTES)

@@ -15,11 +15,13 @@ from library.asking import first_event
 from library.errors import BadPattern
 from library.grep.fuzzy import SLIPS_MAX, Likeness, words_of
 from library.grep.literals import required
+from library.kinds.filter import EVERYTHING, Filter
 from library.lexical import LexicalUnavailable
 from library.lexical.runs import Held
 from library.library import Library
 from library.records import Event, Range, Where
-from library.retrieval.scope import is_on, spans_of
+from library.retrieval.scope import is_in, is_on, spans_of
+from library.retrieval.tail import placed
 
 PATTERN_CHARS_MAX = 1_000
 TIME_MAX_S = 5.0
@@ -44,6 +46,8 @@ class Pattern:
     thread: str | None = None
     """An id, or a session's name; None: every thread, and the shelves of `team_ids`."""
     team_ids: frozenset[int] = frozenset()
+    filter: Filter = EVERYTHING
+    """Without a thread: only records that match."""
     is_fuzzy: bool = False
     """Words that are nearly those of `text`, instead of a regular expression."""
     is_case_sensitive: bool = False
@@ -115,6 +119,7 @@ class _Search:
         self._pattern = pattern
         self._matcher = matcher
         self._where = where
+        self._ranges = {span.branch_id: span for span in where.ranges}
         self._clock = asyncio.get_running_loop().time
         self._deadline_s = self._clock() + min(pattern.time_s, TIME_MAX_S)
         self.found = Grepped()
@@ -159,8 +164,7 @@ class _Search:
         in_scope = [
             event
             for event in events
-            if self._where.thread_no in (None, event.thread_no)
-            and event.thread_no not in self._where.listed
+            if is_in(self._where, self._ranges, placed(event))
             and is_on(paths.get(event.thread_no, {}), event.branch_id, event.position)
         ]
         await asyncio.to_thread(self._match, in_scope)
@@ -185,15 +189,8 @@ class _Search:
 
 async def _where(library: Library, pattern: Pattern) -> Where:
     if pattern.thread is None:
-        hidden = await library.texts.hidden(pattern.collection_id)
-        return Where(
-            collection_id=pattern.collection_id,
-            thread_no=None,
-            ranges=(),
-            has_others=True,
-            exclude_seqs=frozenset(),
-            listed=hidden,
-            team_ids=pattern.team_ids,
+        return await library.texts.everywhere(
+            pattern.collection_id, team_ids=pattern.team_ids, wanted=pattern.filter
         )
     first = await first_event(library, pattern.thread, pattern.collection_id)
     path = await library.store.live_path(first.thread_no)

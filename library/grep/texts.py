@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
 
 from library.cache.kept_records import KeptRecords
 from library.catalogue import Catalogue
+from library.kinds.filter import Filter
 from library.lexical import LexicalUnavailable
 from library.lexical.runs import Held, Holders
-from library.records import Event, Reach, Where
-from library.retrieval.scope import Spans
+from library.records import Event, Reach, SearchQuery, Where
+from library.retrieval.scope import Spans, where_of
 from library.retrieval.search import Search
 
 
@@ -50,6 +52,21 @@ class Texts:
         """Return the live path of threads, as positions by branch."""
         return await self._paths.of(thread_nos)
 
-    async def hidden(self, collection_id: int) -> frozenset[int]:
-        """Return the threads that only another one finds."""
-        return await self._listing.hidden(collection_id, thread_no=0)
+    async def everywhere(
+        self, collection_id: int, *, team_ids: frozenset[int], wanted: Filter
+    ) -> Where:
+        """Return where all of a collection, and of some teams, lies that matches a filter."""
+        query = SearchQuery(
+            collection_id=collection_id,
+            text="",
+            scope="project",
+            thread_no=0,
+            path=(),
+            before_position=0,
+            exclude_seqs=frozenset(),
+            limit=0,
+            asked_on=date.min,
+            filter=wanted,
+            team_ids=team_ids,
+        )
+        return where_of(query, await self._listing.of(query))

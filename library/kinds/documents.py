@@ -143,6 +143,14 @@ class Documents:
             extracted = Extracted("text", text)
             return await self._shelve(collection_id, facts, extracted, None, said_at=said_at)
 
+    async def chunk_of(self, text: str, *, collection_id: int, project: str) -> Shelved | None:
+        """Return the chunk of a project that has exactly this text; None: there is none."""
+        project = name_of(project, name="project")
+        digest = digest_of(text.encode())
+        return await self._kinds.of_source(
+            collection_id, kind="chunk", project=project, source="", digest=digest
+        )
+
     async def _known(self, collection_id: int, facts: Facts) -> Shelved | None:
         assert facts.digest is not None
         return await self._kinds.of_source(

@@ -1,7 +1,6 @@
 """Tools that say what there is, and how it is."""
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
@@ -9,11 +8,7 @@ from pydantic import Field
 
 from gateway.mcp.access import Access
 from gateway.mcp.shapes import LIMIT_MAX, LINE_CHARS, Limit, Name, cut, within
-from library.kinds.filter import EVERYTHING
-
-COUNT_MAX = 1_000
-"""Threads, or records, that are looked through for those that match."""
-EVERY_OWNER = -1
+from library.overview import domains, sessions
 
 
 @dataclass(frozen=True)
@@ -62,12 +57,13 @@ class OverviewTools:
     ) -> Listed:
         """List the conversations that are recorded, the last used first."""
         asker = await self.access.asker(context)
-        rows = await asker.library.store.threads(collection_id=asker.collection_id, limit=COUNT_MAX)
-        wanted = (containing or "").casefold()
         matching = [
-            {**row, "title": cut(" ".join((row["title"] or "").split()), LINE_CHARS)}
-            for row in rows
-            if wanted in f"{row['id']}\n{row['session_id']}\n{row['title']}".casefold()
+            {**row, "title": cut(row["title"], LINE_CHARS)}
+            for row in await sessions(
+                asker.library.store,
+                collection_id=asker.collection_id,
+                containing=containing or "",
+            )
         ]
         kept = within(matching[:limit], (row["title"] for row in matching[:limit]))
         return Listed(
@@ -92,17 +88,5 @@ class OverviewTools:
     async def domains(self, context: Context) -> Domains:
         """List the projects, types and tags of what was remembered and shelved, to search with."""
         asker = await self.access.asker(context)
-        records, count = await asker.library.store.kinds.records(
-            asker.reach, EVERYTHING, owner_no=EVERY_OWNER, limit=COUNT_MAX, offset=0
-        )
-        projects = Counter(one.facts.project for one in records if one.facts.project)
-        types = Counter(one.facts.type for one in records)
-        tags = Counter(tag for one in records for tag in one.facts.tags)
-        is_cut = any(len(found) > LIMIT_MAX for found in (projects, types, tags))
-        return Domains(
-            projects=dict(projects.most_common(LIMIT_MAX)),
-            types=dict(types.most_common(LIMIT_MAX)),
-            tags=dict(tags.most_common(LIMIT_MAX)),
-            records=count,
-            is_truncated=is_cut or count > len(records),
-        )
+        found = await domains(asker.library.store, reach=asker.reach, limit=LIMIT_MAX)
+        return Domains(**asdict(found))

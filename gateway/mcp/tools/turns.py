@@ -5,10 +5,7 @@ when newer ones need its place; after a restart the program prepares again, whic
 twice.
 """
 
-import secrets
-from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -16,22 +13,18 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from gateway.mcp.access import Access, Asker
-from gateway.mcp.shapes import TEXT_CHARS_MAX, Name, Session, Subject
-from gateway.routes.governed import BUDGET, DESK, RECALL, TOKENS_MAX, TURN_ID_BYTES, policy
-from gateway.routing import Target
-from gateway.turn import Governing
+from gateway.mcp.access import Access
+from gateway.mcp.shapes import TEXT_CHARS_MAX, Name, Subject
+from gateway.mcp.shapes import Session as SessionName
+from gateway.routes.governed import BUDGET, DESK, RECALL, TOKENS_MAX
+from gateway.routes.handed import Session, begin, end, prepared_fields
 from gateway.wire.chat.wire import CHAT
-from gateway.wire.protocol import ClientRequest
 from governor.message import Message
-from governor.turn import Outcome, PreparedTurn, Recall, TurnRequest
+from governor.turn import Outcome, Recall
 from library.asking import first_event
+from library.errors import UnknownRecord
 from library.records import TurnState
 
-UPSTREAM = "mcp"
-"""Stands where a turn's upstream is named: we do not know whom the caller asks."""
-WAITING_MAX = 1_024
-"""Prepared turns that wait to be committed; each holds its prompt's report, some kilobytes."""
 FLUSH_TIMEOUT_S = 60.0
 Text = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX)]
 Budget = Annotated[int | None, Field(ge=1, le=TOKENS_MAX)]
@@ -81,12 +74,11 @@ class TurnTools:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._waiting: OrderedDict[tuple[int, str], PreparedTurn] = OrderedDict()
 
     async def prepare(
         self,
         context: Context,
-        session: Session,
+        session: SessionName,
         message: Annotated[
             Text | None, Field(description="What the user says now; the past is supplied.")
         ] = None,
@@ -124,17 +116,21 @@ class TurnTools:
         sent = [{"role": "user", "content": message}] if messages is None else list(messages)
         if system is not None:
             sent.insert(0, {"role": "system", "content": system})
-        request = _decoded(model, sent)
-        _, routing, relay = self._access.gateway.opened()
         asked = _headers(budget_tokens, desk_tokens, recall)
-        turn_request = self._turn_request(
-            request, asker, session, routing.target(model, asker.principal), asked
-        )
-        turn = await relay.governor.prepare(replace(turn_request, event_id=event_id, focus=focus))
-        await self._wait(asker, turn, relay.governor)
-        if turn.plan is None:
-            return _prepared(turn, sent)
-        return _prepared(turn, orjson.loads(CHAT.encode(request, turn.plan, None))["messages"])
+        whose = Session(asker.principal, asker.collection, session)
+        try:
+            turn, out = await begin(
+                self._access.gateway,
+                whose,
+                sent,
+                model=model,
+                asked=asked,
+                event_id=event_id,
+                focus=focus,
+            )
+        except (TypeError, orjson.JSONEncodeError) as error:
+            raise ToolError(f"messages: {error}") from error
+        return Prepared(**prepared_fields(turn, out))
 
     async def commit(
         self,
@@ -156,22 +152,18 @@ class TurnTools:
     ) -> Committed:
         """Record the model's answer to a prepared turn. It is on disk when this returns."""
         asker = await self._access.asker(context)
-        key = (asker.collection_id, turn_id)
-        turn = self._waiting.get(key)
-        if turn is None:
-            raise ToolError(f"no prepared turn {turn_id!r} waits here; prepare it again")
-        _, _, relay = self._access.gateway.opened()
-        report = await relay.governor.commit(
-            turn,
-            Outcome(
-                state=TurnState(state),
-                replies=_replies(content, message),
-                is_partial=state != "done",
-                usage=usage,
-                finish_reason=finish_reason,
-            ),
+        outcome = Outcome(
+            state=TurnState(state),
+            replies=_replies(content, message),
+            is_partial=state != "done",
+            usage=usage,
+            finish_reason=finish_reason,
         )
-        self._waiting.pop(key, None)
+        try:
+            report = await end(self._access.gateway, asker.collection, turn_id, outcome)
+        except UnknownRecord as error:
+            said = f"no prepared turn {turn_id!r} waits here; prepare it again"
+            raise ToolError(said) from error
         return Committed(
             turn_id=turn_id,
             thread=report.thread_id,
@@ -183,7 +175,7 @@ class TurnTools:
     async def flush(
         self,
         context: Context,
-        session: Session,
+        session: SessionName,
         timeout_s: Annotated[float, Field(ge=0, le=FLUSH_TIMEOUT_S)] = 10.0,
         retry: Annotated[
             bool, Field(description="Try what failed repeatedly, as status tells, once more.")
@@ -195,43 +187,6 @@ class TurnTools:
         if retry:
             await asker.library.retry_quarantined(collection_id=asker.collection_id)
         return Flushed(session, await asker.library.wait_indexed(first.thread_no, timeout_s))
-
-    def _turn_request(
-        self,
-        request: ClientRequest,
-        asker: Asker,
-        session: str,
-        target: Target,
-        asked: Mapping[str, str],
-    ) -> TurnRequest:
-        gateway, model = self._access.gateway, target.model
-        return TurnRequest(
-            turn_id=secrets.token_hex(TURN_ID_BYTES),
-            collection=asker.collection,
-            session_id=session,
-            identified_by="session",
-            model=request.model,
-            upstream=UPSTREAM,
-            messages=request.messages,
-            schemas=(),
-            reply_tokens=None,
-            policy=policy(gateway.settings, target, asker.principal, asked),
-            counter=gateway.counters.counter_for(model.name, tokenizer=model.tokenizer or None),
-            dialect=CHAT.dialect,
-        )
-
-    async def _wait(self, asker: Asker, turn: PreparedTurn, governor: Governing) -> None:
-        self._waiting[asker.collection_id, turn.turn_id] = turn
-        if len(self._waiting) > WAITING_MAX:
-            _, oldest = self._waiting.popitem(last=False)
-            await governor.commit(oldest, Outcome(TurnState.ABANDONED))
-
-
-def _decoded(model: str, messages: list[dict[str, Any]]) -> ClientRequest:
-    try:
-        return CHAT.decode(orjson.dumps({"model": model, "messages": messages}), None)
-    except (TypeError, orjson.JSONEncodeError) as error:
-        raise ToolError(f"messages: {error}") from error
 
 
 def _headers(
@@ -247,21 +202,3 @@ def _replies(content: str | None, message: dict[str, Any] | None) -> tuple[Messa
         raise ToolError("give either content or message")
     raw = message or ({"role": "assistant", "content": content} if content else None)
     return () if raw is None else (CHAT.dialect.message_of(raw),)
-
-
-def _prepared(turn: PreparedTurn, messages: list[dict[str, Any]]) -> Prepared:
-    report = turn.report
-    return Prepared(
-        turn_id=turn.turn_id,
-        thread=report.thread_id,
-        messages=messages,
-        tokens=report.prompt_tokens,
-        budget_tokens=report.budget_tokens,
-        is_exact=report.is_exact,
-        swapped_in=[one["id"] for one in report.swapped_in],
-        swapped_out=list(report.swapped_out),
-        retained=list(report.retained),
-        pins_left_out=list(report.pins_left_out),
-        paged_out=report.paged_out_count,
-        degraded=list(report.degraded),
-    )

@@ -94,3 +94,47 @@ def test_a_text_from_standard_input_is_put_by(run: Run) -> None:
     assert run("open", chunk["id"]).stdout == "one\ntwo\n"
     assert run("forget", chunk["id"], "--yes").exit_code == 0
     assert run("open", chunk["id"]).exit_code == 1
+
+
+def test_sessions_and_domains_say_what_there_is(run: Run) -> None:
+    assert run("prepare", "boathouse", "The blue key opens it.").exit_code == 0
+    run("prepare", "errands", "Buy oats.")
+    run("remember", "Deploys are on Tuesday.", "--tag", "ops", "--project", "shop")
+    found = told(run("sessions", "--json", "boathouse"))
+    assert [row["session_id"] for row in found["sessions"]] == ["boathouse"]
+    assert told(run("sessions", "--json"))["count"] == 2
+    shown = run("sessions", "oats")
+    assert "errands" in shown.stdout
+    assert "boathouse" not in shown.stdout
+    assert run("sessions", "nobody", standalone_mode=False).return_value == 1
+    domains = told(run("domains", "--json"))
+    assert (domains["projects"], domains["tags"]) == ({"shop": 1}, {"ops": 1})
+    assert "tag" in run("domains").stdout
+
+
+def test_a_turn_is_prepared_and_its_answer_committed(run: Run) -> None:
+    """Without a gateway in between: each command is a process of its own."""
+    first = told(run("prepare", "talk", "The key is blue.", "--system", "Be brief.", "--json"))
+    assert [row["content"] for row in first["messages"]] == ["Be brief.", "The key is blue."]
+    assert first["tokens"] <= first["budget_tokens"]
+    done = told(run("commit", "talk", "--json", input="Noted."))
+    assert done == {"session": "talk", "turn_id": None}
+    second = run("prepare", "talk", "And the door?", "--budget-tokens", "900")
+    said = [row["content"] for row in json.loads(second.stdout)]
+    assert said == ["The key is blue.", "Noted.", "And the door?"]
+    assert "of 900 tokens" in second.stderr
+    assert run("commit", "talk", "x", "--turn", "nothing").exit_code == 1
+    assert run("prepare", "talk", input=" ").exit_code == 2
+
+
+def test_a_record_of_one_thread_is_promoted_to_its_project(run: Run) -> None:
+    run("prepare", "talk", "Hello.")
+    one = told(run("remember", "Answer in verse.", "--thread", "talk", "--json"))
+    assert told(run("recall", "verse", "--json"))["hits"] == []
+    copy = told(run("promote", one["id"], "--project", "--json"))
+    assert (copy["scope"], copy["state"]) == ("project", "new")
+    assert run("promote", one["id"], "--project").stdout.startswith(f"{copy['id']} unchanged")
+    [hit] = told(run("recall", "verse", "--json"))["hits"]
+    assert hit["text"] == "Answer in verse."
+    assert told(run("promote", one["id"], "--undo", "--json")) == {"taken_back_count": 1}
+    assert run("promote", one["id"]).exit_code == 2
