@@ -72,6 +72,8 @@ class _Chat:
             yield from self._item(line, moment(line.get("timestamp")), place)
 
     def _name(self, meta: Body) -> None:
+        inner = meta.get("meta")  # Some versions put it one deeper, beside the state of git.
+        meta = inner if isinstance(inner, dict) else meta
         identifier = meta.get("id") or meta.get("session_id")
         if isinstance(identifier, str) and identifier and not self._is_named:
             self.session_id = identifier
