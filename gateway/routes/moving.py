@@ -24,8 +24,17 @@ from library.importing.items import Row
 from library.importing.rows import loaded
 from library.kinds.record import record_digest
 from library.library import Library
-from library.moving.lines import BadLine, Header, dumped, event_line, pin_line, read, thread_line
-from library.moving.records import MovedEvent, MovedPin, MovedThread
+from library.moving.lines import (
+    BadLine,
+    Header,
+    dumped,
+    event_line,
+    pin_line,
+    read,
+    replacement_line,
+    thread_line,
+)
+from library.moving.records import Mark, MovedEvent, MovedPin, MovedThread
 from library.store.encoding import readable
 
 PAGE_EVENTS_MAX = 1_000
@@ -41,7 +50,7 @@ class _Run:
 
     thread: MovedThread
     events: list[MovedEvent] = field(default_factory=list)
-    pins: list[MovedPin] = field(default_factory=list)
+    pins: list[Mark] = field(default_factory=list)
 
 
 class MovingRoutes:
@@ -115,10 +124,14 @@ class MovingRoutes:
         library, collection_id = await self._asked(request)
         lines: list[dict[str, Any]] = []
         named: set[str] = set()
-        for thread, pin in await library.store.moving.pins(
+        for thread, mark in await library.store.moving.pins(
             collection_id=collection_id, thread_id=text(request, "thread")
         ):
-            lines.append(pin_line(_named(thread, lines, named), pin))
+            name = _named(thread, lines, named)
+            if isinstance(mark, MovedPin):
+                lines.append(pin_line(name, mark))
+            else:
+                lines.append(replacement_line(name, mark))
         return _lines(lines)
 
     async def stats(self, request: Request) -> Response:
@@ -198,7 +211,7 @@ def _runs(body: bytes) -> list[_Run]:
 
 def _read(
     body: bytes, threads: dict[str, MovedThread]
-) -> Iterator[tuple[str, MovedThread | MovedEvent | MovedPin]]:
+) -> Iterator[tuple[str, MovedThread | MovedEvent | Mark]]:
     for index, line in enumerate(body.splitlines()):
         if not line.strip():
             continue

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
+from library.moving.records import Grafted, Mark, MovedEvent, MovedThread, Pins
 from library.store.moving.figures import Figures
 
 
@@ -16,7 +16,7 @@ class Moving(Protocol):
         thread: MovedThread,
         events: Sequence[MovedEvent],
         *,
-        pins: Sequence[MovedPin] = (),
+        pins: Pins = (),
         now: datetime,
     ) -> Grafted:
         """Take events into a thread, and pin some.
@@ -58,5 +58,5 @@ class Moving(Protocol):
 
     async def pins(
         self, *, collection_id: int | None, thread_id: str | None = None
-    ) -> list[tuple[MovedThread, MovedPin]]:
+    ) -> list[tuple[MovedThread, Mark]]:
         """Return pins in the order in which they were made, each with its event's thread."""

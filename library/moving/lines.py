@@ -8,13 +8,15 @@ One JSON object a line, told apart by `kind`:
     event    thread, id, after, digest, role, at, recorded_at, body, and where they are set
              seq, text, is_partial, is_masked
     pin      thread, event, everywhere
+    replacement  thread, event, older_thread, older
 
 A thread that is no chat has a `record` as well: kind, type, importance, project, source, title,
 tags, owner (the id of the one thread that finds it), content, origin, version, told, said_at.
 
-`thread` is a name within the file, and its line comes before what belongs to it. `after`, `head`
-and a pin's `event` are chain digests in hexadecimal, `digest` the identity of the message alone.
-Times are ISO 8601 in UTC. `text` stands there where it cannot be read off the body.
+`thread` is a name within the file, and its line comes before what belongs to it. `after`, `head`,
+`older` and the `event` of a pin or a replacement are chain digests in hexadecimal, `digest` the
+identity of the message alone. Times are ISO 8601 in UTC. `text` stands there where it cannot be
+read off the body.
 """
 
 import json
@@ -28,7 +30,14 @@ import orjson
 from library.chain import ROOT
 from library.kinds.filter import IMPORTANCES, KINDS, Kind
 from library.kinds.record import Facts
-from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
+from library.moving.records import (
+    Mark,
+    MovedEvent,
+    MovedPin,
+    MovedRecord,
+    MovedReplacement,
+    MovedThread,
+)
 from library.records import DIGEST_BYTES, OwnSettings
 
 T = TypeVar("T")
@@ -56,7 +65,7 @@ class Of:
     """What a line says of the thread that goes by `thread` in this file."""
 
     thread: str
-    said: MovedThread | MovedEvent | MovedPin
+    said: MovedThread | MovedEvent | Mark
 
 
 def dumped(line: Mapping[str, Any]) -> bytes:
@@ -134,6 +143,16 @@ def pin_line(name: str, pin: MovedPin) -> Line:
     )
 
 
+def replacement_line(name: str, one: MovedReplacement) -> Line:
+    return _filled(
+        kind="replacement",
+        thread=name,
+        event=one.chain.hex(),
+        older_thread=one.older_thread,
+        older=one.older.hex(),
+    )
+
+
 def _filled(**fields: Any) -> Line:
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -150,10 +169,11 @@ def read(value: Any, text_of: TextOf) -> Header | Of:
     kind = value.get("kind")
     if kind == KIND:
         return _header(value)
-    readers: dict[str, Callable[[Fields, TextOf], MovedThread | MovedEvent | MovedPin]] = {
+    readers: dict[str, Callable[[Fields, TextOf], MovedThread | MovedEvent | Mark]] = {
         "thread": _thread,
         "event": _event,
         "pin": _pin,
+        "replacement": _replacement,
     }
     if kind not in readers:
         raise BadLine(f"'kind' {kind!r} is not one of {KIND}, {', '.join(readers)}")
@@ -332,3 +352,8 @@ def _event(fields: Fields, text_of: TextOf) -> MovedEvent:
 
 def _pin(fields: Fields, text_of: TextOf) -> MovedPin:
     return MovedPin(fields.needed_digest("event"), fields.flag("everywhere"))
+
+
+def _replacement(fields: Fields, text_of: TextOf) -> MovedReplacement:
+    event, older = fields.needed_digest("event"), fields.needed_digest("older")
+    return MovedReplacement(event, fields.text("older_thread"), older)

@@ -80,7 +80,20 @@ class MovedPin:
     is_everywhere: bool = False
 
 
-Pins = Sequence[MovedPin]
+@dataclass(frozen=True, slots=True)
+class MovedReplacement:
+    """What an insight says is gone: an event of its own thread, or of another one."""
+
+    chain: bytes
+    """Of the insight's live event."""
+    older_thread: str
+    """Id of the thread of the event that it replaces."""
+    older: bytes
+    """Chain of that event."""
+
+
+Mark = MovedPin | MovedReplacement
+Pins = Sequence[Mark]
 
 
 @dataclass(frozen=True, slots=True)

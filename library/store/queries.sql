@@ -215,6 +215,14 @@ LEFT JOIN event AS p ON p.branch_id = e.branch_id AND p.position = e.position - 
 LEFT JOIN event AS f ON p.seq IS NULL AND f.branch_id = b.parent_id AND f.position = b.fork_position
 WHERE e.seq IN (SELECT value FROM json_each(?))
 
+-- name: moved_replacements
+SELECT n.thread_no, n.chain, ot.id, o.chain
+FROM replacement AS r JOIN event AS n ON n.seq = r.newer_seq JOIN event AS o ON o.seq = r.older_seq
+JOIN thread AS t ON t.no = n.thread_no JOIN thread AS ot ON ot.no = o.thread_no
+WHERE t.kind = 'insight' AND (:collection_id IS NULL OR n.collection_id = :collection_id)
+    AND (:thread_no IS NULL OR n.thread_no = :thread_no)
+ORDER BY n.seq, o.seq
+
 -- name: moved_threads
 SELECT t.no, c.name, t.id, t.session_id, t.created_at, t.updated_at, e.chain, t.kind,
        t.budget_tokens, t.desk_placement, t.desk_replacement

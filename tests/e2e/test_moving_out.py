@@ -117,6 +117,14 @@ def shelve_everything(gateway: GatewayProcess) -> None:
         for text in ("The mill has three wheels.", "The mill had three wheels."):
             told("PATCH", f"/insights/{insight['id']}", json={"text": text, "tags": ["mill"]})
         told("POST", "/insights", json={"text": "Only one knows the otter.", "thread": "one"})
+        # Replaced by one that was there before it was worded anew.
+        newer = told(
+            "POST",
+            "/insights",
+            json={"text": "The otter left in May.", "replaces": [insight["id"]]},
+        )
+        told("PATCH", f"/insights/{insight['id']}", json={"text": "The mill lost its wheels."})
+        told("PATCH", f"/insights/{newer['id']}", json={"text": "The otter left in June."})
         for content in ("An older edition.", NOTES):
             told(
                 "PUT",
@@ -149,6 +157,10 @@ def known_of(db: Path) -> dict[str, Any]:
                     [(part.id, part.body, part.text, part.occurred_at) for part in parts],
                     [(each.id, each.text, each.occurred_at) for each in versions],
                 )
+            heads = await library.store.kinds.heads([one.no for one in records])
+            found["replaced"] = await library.store.replacements(
+                [one.seq for one in heads.values()]
+            )
             pins = await library.store.pinned(collection_id=own, thread_id=None)
             found["pins"] = [pin.id for pin in pins]
             return found
@@ -177,10 +189,10 @@ def test_records_of_every_kind_come_back_with_all_that_is_known_of_them(
     own.cli("export", str(pages), "--format", "markdown")
     own.stop()
     before = known_of(own.db)
-    kinds = [one[0].kind for name, one in before.items() if name != "pins"]
-    assert sorted(kinds) == ["chunk", "document", *["insight"] * 3]
-    assert len(before["pins"]) == 3
-    assert {len(one[7]) for name, one in before.items() if name != "pins"} == {1, 3}
+    records = [one for name, one in before.items() if name not in {"pins", "replaced"}]
+    assert sorted(one[0].kind for one in records) == ["chunk", "document", *["insight"] * 4]
+    assert (len(before["pins"]), len(before["replaced"])) == (3, 1)
+    assert {len(one[7]) for one in records} == {1, 2, 4}
     for _ in range(2):
         answer = run_cli("import", str(out), "--db", str(new), "--json", env=PLAIN)
         assert json.loads(answer.stdout)["problem_count"] == 0

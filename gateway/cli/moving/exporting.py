@@ -139,8 +139,8 @@ class _Export:
         for line in await self._library.get_lines(
             "/export/pins", thread=self._thread, collection=self._collection
         ):
-            if line["kind"] == "pin" and line["thread"] in known:
-                counts["pins"] += 1
+            if line["kind"] != "thread" and line["thread"] in known:
+                counts["pins"] += line["kind"] == "pin"
                 file.write(dumped(line))
         return counts
 

@@ -13,7 +13,15 @@ from library.chain import ROOT
 from library.errors import UnknownRecord
 from library.kinds.masked import masked_facts
 from library.kinds.record import Edition
-from library.moving.records import Grafted, MovedEvent, MovedPin, MovedRecord, MovedThread
+from library.moving.records import (
+    Grafted,
+    MovedEvent,
+    MovedPin,
+    MovedRecord,
+    MovedReplacement,
+    MovedThread,
+    Pins,
+)
 from library.records import IncomingMessage
 from library.store.encoding import GENERATED_PREFIX, generated_seq, to_micros
 from library.store.matching import Node
@@ -31,7 +39,7 @@ def graft(
     connection: sqlite3.Connection,
     thread: MovedThread,
     events: Sequence[MovedEvent],
-    pins: Sequence[MovedPin],
+    pins: Pins,
     options: Options,
     now: int,
 ) -> Grafted:
@@ -54,7 +62,11 @@ def graft(
     if thread.record is not None:
         _take_record(connection, number, collection_id, thread.record, options)
     for one in pins:
-        _pin(tree, thread, grafting.node(one.chain).seq, is_everywhere=one.is_everywhere)
+        seq = grafting.node(one.chain).seq
+        if isinstance(one, MovedPin):
+            _pin(tree, thread, seq, is_everywhere=one.is_everywhere)
+        else:
+            _replace(tree, seq, one)
     return Grafted(
         collection_id=collection_id,
         thread_no=number,
@@ -207,6 +219,17 @@ def _pin(tree: Tree, thread: MovedThread, seq: int, *, is_everywhere: bool) -> N
         return
     number = thread_number(tree.connection, owner, tree.collection_id)
     tree.connection.execute(SQL["insert_pin"], (tree.collection_id, number, seq))
+
+
+def _replace(tree: Tree, seq: int, one: MovedReplacement) -> None:
+    """Note what an insight replaces, as far as that came along."""
+    for identifier in (one.older_thread, _other_id(tree.collection_id, one.older_thread)):
+        key = (identifier, tree.collection_id)
+        for number, _ in tree.connection.execute(SQL["thread_with_id"], key).fetchall():
+            place = (tree.collection_id, one.older, number)
+            older = tree.connection.execute(SQL["event_with_chain_in_thread"], place).fetchone()
+            if older is not None and older[0] != seq:
+                tree.connection.execute(SQL["insert_replacement"], (seq, older[0]))
 
 
 def _settle(tree: Tree, thread: MovedThread, grafting: _Grafting) -> bool:

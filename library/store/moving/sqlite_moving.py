@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from library.moving.records import Grafted, MovedEvent, MovedPin, MovedThread
+from library.moving.records import Grafted, Mark, MovedEvent, MovedThread, Pins
 from library.store.encoding import to_micros
 from library.store.lanes import Work
 from library.store.moving.figures import Figures, figures
@@ -29,7 +29,7 @@ class SqliteMoving:
         thread: MovedThread,
         events: Sequence[MovedEvent],
         *,
-        pins: Sequence[MovedPin] = (),
+        pins: Pins = (),
         now: datetime,
     ) -> Grafted:
         """Take events of another library into a thread; return what was new."""
@@ -75,8 +75,8 @@ class SqliteMoving:
 
     async def pins(
         self, *, collection_id: int | None, thread_id: str | None = None
-    ) -> list[tuple[MovedThread, MovedPin]]:
-        """Return pins in the order in which they were made."""
+    ) -> list[tuple[MovedThread, Mark]]:
+        """Return pins in the order in which they were made, then what insights replace."""
         work = partial(moved_pins, collection_id=collection_id, thread_id=thread_id)
-        found: list[tuple[MovedThread, MovedPin]] = await self._read(work)
+        found: list[tuple[MovedThread, Mark]] = await self._read(work)
         return found

@@ -6,7 +6,14 @@ from dataclasses import replace
 import orjson
 
 from library.chain import ROOT
-from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
+from library.moving.records import (
+    Mark,
+    MovedEvent,
+    MovedPin,
+    MovedRecord,
+    MovedReplacement,
+    MovedThread,
+)
 from library.records import OwnSettings
 from library.store.encoding import from_micros, read_events
 from library.store.shelved.rows import read_record
@@ -75,13 +82,22 @@ def moved_threads(
 
 def moved_pins(
     connection: sqlite3.Connection, *, collection_id: int | None, thread_id: str | None
-) -> list[tuple[MovedThread, MovedPin]]:
-    """Return pins in the order in which they were made, each with its event's thread."""
+) -> list[tuple[MovedThread, Mark]]:
+    """Return pins in the order in which they were made, then what insights replace, each with its
+    event's thread. What is replaced between messages follows from their words, and is found anew.
+    """
     number = thread_number(connection, thread_id, collection_id) if thread_id else None
     where = {"collection_id": collection_id, "thread_no": number}
-    rows = connection.execute(SQL["moved_pins"], where).fetchall()
-    threads = _threads(connection, {row[0] for row in rows})
-    return [(threads[no], MovedPin(chain, bool(everywhere))) for no, chain, everywhere in rows]
+    marks: list[tuple[int, Mark]] = [
+        (no, MovedPin(chain, bool(everywhere)))
+        for no, chain, everywhere in connection.execute(SQL["moved_pins"], where).fetchall()
+    ]
+    marks += [
+        (no, MovedReplacement(*rest))
+        for no, *rest in connection.execute(SQL["moved_replacements"], where).fetchall()
+    ]
+    threads = _threads(connection, {no for no, _ in marks})
+    return [(threads[no], mark) for no, mark in marks]
 
 
 def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, MovedThread]:

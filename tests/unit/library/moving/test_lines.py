@@ -22,9 +22,10 @@ from library.moving.lines import (
     header_line,
     pin_line,
     read,
+    replacement_line,
     thread_line,
 )
-from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedThread
+from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedReplacement, MovedThread
 from library.records import OwnSettings
 from library.store.encoding import readable
 
@@ -109,6 +110,11 @@ def test_an_event_is_read_as_it_was_written(name: str, event: MovedEvent) -> Non
 @given(NAMES, st.builds(MovedPin, DIGESTS, st.booleans()))
 def test_a_pin_is_read_as_it_was_written(name: str, pin: MovedPin) -> None:
     assert through(pin_line(name, pin)) == Of(name, pin)
+
+
+@given(NAMES, st.builds(MovedReplacement, DIGESTS, NAMES, DIGESTS))
+def test_a_replacement_is_read_as_it_was_written(name: str, one: MovedReplacement) -> None:
+    assert through(replacement_line(name, one)) == Of(name, one)
 
 
 def test_a_header_says_which_version_it_is() -> None:
