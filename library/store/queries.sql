@@ -146,7 +146,7 @@ INSERT INTO event (seq, given_id, collection_id, thread_no, branch_id, position,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_outbox
-INSERT INTO outbox (seq, thread_no) VALUES (?, ?)
+INSERT INTO outbox (seq, thread_no) SELECT seq, thread_no FROM event WHERE seq BETWEEN ? AND ?
 
 -- name: insert_part
 INSERT INTO part (collection_id, digest, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
