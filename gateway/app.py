@@ -21,6 +21,8 @@ from gateway.mcp.endpoint import PATH as MCP_PATH
 from gateway.mcp.endpoint import Endpoint
 from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
+from gateway.routes.completions import PATH as COMPLETIONS
+from gateway.routes.completions import Completions
 from gateway.routes.documents import DocumentRoutes
 from gateway.routes.governed import Governed
 from gateway.routes.handed import HandedRoutes
@@ -112,6 +114,7 @@ class _Dispatch:
         self._responses = ResponsesBelow(gateway)
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
+        self._governed[PREFIX + COMPLETIONS] = Completions(gateway, self._pass_through)
         self._router = router
         self._to = ToDoor(gateway.settings)
 

@@ -1,0 +1,100 @@
+"""Text completions: counted, refused over the budget, and else passed through."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.answers import Answer, Gate, Json, json_answer
+from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.legality import text_tokens
+from tests.e2e.protocols import CHAT
+from tests.e2e.stub_upstream import StubUpstream
+from tests.e2e.talk import MODEL, Client, filler
+
+PATH = "/v1/completions"
+SAID: Json = {"id": "cmpl-1", "object": "text_completion", "choices": [{"text": "x", "index": 0}]}
+
+
+def tokens(text: str) -> list[int]:
+    return [1] * text_tokens(text)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "more"),
+    [
+        ("short text", {}),
+        ("short text", {"suffix": " and the end"}),
+        (["short text", "short text and the end"], {}),
+        (tokens("short text"), {}),
+        ([tokens("short text"), [1]], {}),
+    ],
+    ids=["text", "with a suffix", "texts", "tokens", "lists of tokens"],
+)
+def test_a_prompt_that_fits_goes_out_as_it_came_and_its_count_is_told(
+    client: Client, upstream: StubUpstream, gateway: GatewayProcess, prompt: Any, more: Json
+) -> None:
+    upstream.script(json_answer(SAID), path=PATH)
+    before = len(gateway.events())
+    body = json.dumps({"model": MODEL, "prompt": prompt, **more}, indent=1).encode()
+    answer = client.http.post("/completions", content=body)
+    assert answer.json() == SAID
+    assert upstream.requests[-1].body == body
+    texts = {"short text and the end"} if more or prompt[0] == "short text" else {"short text"}
+    assert int(answer.headers["x-library-prompt-tokens"]) in {text_tokens(one) for one in texts}
+    assert answer.headers["x-library-budget-tokens"] == "4000"
+    assert len(gateway.events()) == before, "it is no conversation"
+
+
+@pytest.mark.parametrize("form", ["text", "one of several", "tokens", "compressed", "streamed"])
+def test_a_prompt_over_the_budget_is_refused_with_numbers(
+    client: Client, upstream: StubUpstream, form: str
+) -> None:
+    """DESIGN 1.1; CASES B5, B10."""
+    long = filler(form, words=5_000)
+    prompt: Any = {"one of several": ["short", long], "tokens": [7] * 4_001}.get(form, long)
+    body = json.dumps({"model": MODEL, "prompt": prompt, "stream": form == "streamed"}).encode()
+    headers = {"content-type": "application/json"}
+    if form == "compressed":
+        body, headers = gzip.compress(body), headers | {"content-encoding": "gzip"}
+    answer = client.http.post("/completions", content=body, headers=headers)
+    assert answer.status_code == 400
+    assert CHAT.is_refusal(answer.json())
+    assert answer.json()["error"]["code"] == "context_length_exceeded"
+    assert "maximum context length of 4000 tokens" in answer.json()["error"]["message"]
+    assert upstream.requests == []
+
+
+def test_a_request_may_have_a_budget_of_its_own_or_none(
+    client: Client, upstream: StubUpstream
+) -> None:
+    body = {"model": MODEL, "prompt": filler("own", words=300)}
+    small = {"x-library-budget-tokens": "100"}
+    assert client.http.post("/completions", json=body, headers=small).status_code == 400
+    upstream.script(json_answer(SAID), path=PATH)
+    bypass = small | {"x-library-bypass": "1"}
+    assert client.http.post("/completions", json=body, headers=bypass).json() == SAID
+
+
+@pytest.mark.parametrize("body", [b"{broken", b"[1]", b'{"prompt": "no model"}', b""])
+def test_what_is_no_completion_is_the_upstreams_to_refuse(
+    client: Client, upstream: StubUpstream, body: bytes
+) -> None:
+    upstream.script(json_answer({"error": {"message": "no"}}, status=422), path=PATH)
+    assert client.http.post("/completions", content=body).status_code == 422
+    assert upstream.requests[-1].body == body
+
+
+def test_its_stream_is_relayed_as_it_comes(client: Client, upstream: StubUpstream) -> None:
+    """CASES D1 (litellm#26102)."""
+    gate = Gate()
+    steps = (b'data: {"choices": [{"text": "a"}]}\n\n', gate, b"data: [DONE]\n\n")
+    headers = (("content-type", "text/event-stream"),)
+    upstream.script(Answer(steps, headers=headers), path=PATH)
+    body = {"model": MODEL, "prompt": "x", "stream": True}
+    with client.http.stream("POST", "/completions", json=body) as response:
+        pieces = response.iter_raw()
+        assert next(pieces) == steps[0]
+        gate.open()
+        assert b"".join(pieces) == steps[2]
