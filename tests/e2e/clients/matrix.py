@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a client; none: all of them")
     parser.add_argument("--list", action="store_true", help="only list the clients")
-    parser.add_argument("--write", action="store_true", help="renew the table in the README")
+    parser.add_argument("--write", action="store_true", help="renew these rows in the README")
     given = parser.parse_args()
     if given.list:
         for client in clients.values():
@@ -30,7 +30,8 @@ def main() -> int:
         parser.error(f"no client is called {', '.join(sorted(unknown))}; --list shows them")
     rows = run([clients[name] for name in given.names or clients])
     if given.write:
-        write(table(rows))
+        text = README.read_text(encoding="utf-8")
+        README.write_text(renewed(text, rows, clients), encoding="utf-8")
     return 1 if any(problem for _, _, result in rows for problem in result.values()) else 0
 
 
@@ -61,28 +62,33 @@ def _result(client: Client, protocol: str, model: ScriptedModel) -> dict[str, st
     return conform(client, protocol, model)
 
 
-def table(rows: list[Row]) -> str:
-    """Return the table for the README."""
-    head = ["client", "version", "protocol", *STEPS]
-    lines = [f"| {' | '.join(head)} |", f"| {' | '.join(['---'] * len(head))} |"]
+def renewed(text: str, rows: list[Row], clients: dict[str, Client]) -> str:
+    """Return the README with these rows in its table; rows of clients that were not run stay, of
+    those that are no longer listed go."""
+    before, _, rest = text.partition(BEGIN)
+    old, _, after = rest.partition(END)
+    lines = {_key(line): line for line in old.strip().splitlines()}
     for client, protocol, result in rows:
-        cells = [_cell(result.get(step)) for step in STEPS]
-        lines.append(f"| {' | '.join([client.name, client.version, protocol, *cells])} |")
-    return "\n".join(lines)
+        cells = [client.name, client.version, protocol]
+        cells += [_cell(result.get(step)) for step in STEPS]
+        lines[client.name, protocol] = f"| {' | '.join(cells)} |"
+    head = ["client", "version", "protocol", *STEPS]
+    wanted = [(one.name, protocol) for one in clients.values() for protocol in one.protocols]
+    table = [f"| {' | '.join(head)} |", f"| {' | '.join(['---'] * len(head))} |"]
+    table += [lines[key] for key in wanted if key in lines]
+    return "\n".join([f"{before}{BEGIN}", *table, f"{END}{after}"])
+
+
+def _key(line: str) -> tuple[str, str]:
+    """Return which client and protocol a row is of."""
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    return (cells[0], cells[2]) if len(cells) > 2 else ("", "")
 
 
 def _cell(problem: str | None) -> str:
     if problem is None:
         return "-"
     return "fails" if problem else "passes"
-
-
-def write(lines: str) -> None:
-    """Put the table between its marks."""
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{lines}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

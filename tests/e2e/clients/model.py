@@ -32,6 +32,7 @@ SHELLS: dict[str, Json] = {
     "shell_command": {"command": _ECHO},
     "shell": {"command": ["sh", "-c", _ECHO]},
     "bash": {"command": _ECHO, "description": "Says the weather"},
+    "Bash": {"command": _ECHO},
 }
 """Coding agents' own tools, with what to call them with."""
 

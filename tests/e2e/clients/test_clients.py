@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.clients.conformance import STEPS, conform
 from tests.e2e.clients.environments import Client, install, is_installed, listed_clients
+from tests.e2e.clients.matrix import renewed
 from tests.e2e.clients.model import ScriptedModel
 
 PAIRS = [(one, protocol) for one in listed_clients().values() for protocol in one.protocols]
@@ -43,3 +44,20 @@ def test_every_client_has_a_program_and_pinned_versions() -> None:
         assert protocol in ("chat", "responses", "messages")
         mark = "==" if client.kind == "python" else "@"
         assert all(mark in package[1:] for package in client.packages), client.packages
+
+
+def test_a_run_of_some_clients_renews_their_rows_and_leaves_the_others() -> None:
+    clients = listed_clients()
+    openai, anthropic = clients["openai-python"], clients["anthropic-python"]
+    rows = [(openai, "chat", dict.fromkeys(STEPS, ""))]
+    first = renewed(
+        "a\n<!-- clients -->\n| gone | 1 | chat |\n<!-- /clients -->\nb\n", rows, clients
+    )
+    rows = [(anthropic, "messages", dict.fromkeys(STEPS[:-1], "") | {STEPS[-1]: "it hung"})]
+    second = renewed(first, rows, clients)
+    assert "gone" not in first
+    table = second.partition("<!-- clients -->\n")[2].partition("<!-- /clients -->")[0].splitlines()
+    assert [line.split(" | ")[0] for line in table[2:]] == ["| openai-python", "| anthropic-python"]
+    assert table[2].count("passes") == len(STEPS)
+    assert table[3].endswith("| passes | fails |")
+    assert (second[:2], second[-2:]) == ("a\n", "b\n")

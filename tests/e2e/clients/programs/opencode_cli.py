@@ -29,7 +29,9 @@ MODELS = {
     "messages": "anthropic/claude-sonnet-4-5",
 }
 TURNS = 5
-WORDS = 9_000
+WORDS = {"chat": 9_000, "responses": 9_000, "messages": 4_000}
+"""Its instructions and tools alone take some thousand tokens; those of a Claude model are bounded
+from above, and no message may be over the budget."""
 
 
 def main(protocol: str, base_url: str) -> None:
@@ -84,7 +86,7 @@ def main(protocol: str, base_url: str) -> None:
 
     said = opencode(FACT)
     for turn in range(TURNS):
-        said = opencode("--continue", filler(turn, words=WORDS))
+        said = opencode("--continue", filler(turn, words=WORDS[protocol]))
     say("chat", said)
     say("recall", opencode("--continue", QUESTION))
     say("stream", opencode(COUNT))
