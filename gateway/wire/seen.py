@@ -18,7 +18,7 @@ from governor.message import Message
 
 SIZE_BYTES_DEFAULT = 16 * 2**20
 """The newest turns of some hundred chats, or one transcript of 6 MB."""
-COST_FACTOR, COST_BYTES = 2, 900
+COST_FACTOR, COST_BYTES = 2, 1_100
 """A message in memory: its JSON as the key, the same again as strings, and the objects around
 them (measured on chat messages of 0.1 to 4 kB, Python 3.11)."""
 
