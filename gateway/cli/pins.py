@@ -44,11 +44,12 @@ def pin(
 @click.argument("event", metavar="EVENT")
 @db_option
 @config_option
-def unpin(event: str, db: str | None, config: str | None) -> None:
+@json_option
+def unpin(event: str, db: str | None, config: str | None, is_json: bool) -> None:
     """Let go of the pinned EVENT (an id that `pin` lists)."""
     settings = loaded_settings(config=config, db=db).settings
-    ask(settings, lambda library: library.delete(f"/pins/{segment(event)}"))
-    click.echo(f"{event} is no longer pinned")
+    found = ask(settings, lambda library: library.delete(f"/pins/{segment(event)}"))
+    click.echo(json.dumps(found, indent=2) if is_json else f"{event} is no longer pinned")
 
 
 @click.command()
@@ -57,8 +58,14 @@ def unpin(event: str, db: str | None, config: str | None) -> None:
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 @db_option
 @config_option
+@json_option
 def forget(
-    thread: str | None, collection: str | None, is_sure: bool, db: str | None, config: str | None
+    thread: str | None,
+    collection: str | None,
+    is_sure: bool,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
 ) -> None:
     """Delete THREAD with all that hangs on it; no byte of its text stays in the database.
 
@@ -80,7 +87,8 @@ def forget(
             raise Problem(f"{thread} is a message; forget its thread")
         path = f"/threads/{segment(record['id'])}"
     found = ask(settings, lambda library: library.delete(path))
-    click.echo(f"forgot {what}: {found['event_count']} events")
+    said = f"forgot {what}: {found['event_count']} events"
+    click.echo(json.dumps(found, indent=2) if is_json else said)
 
 
 def is_confirmed(question: str) -> bool:

@@ -202,3 +202,18 @@ async def test_many_agents_and_the_proxy_lose_nothing_on_one_database(
     texts = {event["session_id"] for event in gateway.rows("SELECT session_id FROM thread")}
     assert {f"agent-{number}" for number in range(3)} <= texts
     assert len(gateway.events()) == 3 * 3 * 2
+
+
+async def test_the_tools_of_another_system_are_offered_on_request(tmp_path: Path) -> None:
+    """Issue 6: `mcp --compat rlm|library`, over standard input and output."""
+    db = tmp_path / "library.db"
+    async with agent(db, "--compat", "rlm") as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert len(names) == 14
+        result = await client.call_tool("rlm_remember", {"content": KEY, "category": "fact"})
+        assert isinstance(result, CallToolResult)
+        assert not result.is_error, result
+    async with agent(db, "--compat", "library") as client:
+        assert len((await client.list_tools()).tools) == 16
+        found = await call(client, "library_consult", subject="What opens the boathouse?")
+        assert found["hits"][0]["book"]["text"] == KEY

@@ -110,22 +110,24 @@ def listed(
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @db_option
 @config_option
-def archive(ids: tuple[str, ...], db: str | None, config: str | None) -> None:
+@json_option
+def archive(ids: tuple[str, ...], db: str | None, config: str | None, is_json: bool) -> None:
     """Archive the threads and records named ID..., whatever the rules say."""
     settings = loaded_settings(config=config, db=db).settings
     done = ask(settings, lambda library: library.post_long("/retention/archive", ids=list(ids)))
-    click.echo(f"{done['archived_count']} archived")
+    click.echo(json.dumps(done) if is_json else f"{done['archived_count']} archived")
 
 
 @retention.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @db_option
 @config_option
-def restore(ids: tuple[str, ...], db: str | None, config: str | None) -> None:
+@json_option
+def restore(ids: tuple[str, ...], db: str | None, config: str | None, is_json: bool) -> None:
     """Make the archived threads and records ID... active again; to open one does the same."""
     settings = loaded_settings(config=config, db=db).settings
     done = ask(settings, lambda library: library.post_long("/retention/restore", ids=list(ids)))
-    click.echo(f"{done['restored_count']} restored")
+    click.echo(json.dumps(done) if is_json else f"{done['restored_count']} restored")
 
 
 @click.command()
@@ -133,7 +135,10 @@ def restore(ids: tuple[str, ...], db: str | None, config: str | None) -> None:
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 @db_option
 @config_option
-def purge(ids: tuple[str, ...], is_sure: bool, db: str | None, config: str | None) -> None:
+@json_option
+def purge(
+    ids: tuple[str, ...], is_sure: bool, db: str | None, config: str | None, is_json: bool
+) -> None:
     """Delete the threads and records ID... for good, archived or not, whatever keeps them.
 
     As `forget`, of any number at once: the files are rewritten once for all of them.
@@ -142,7 +147,7 @@ def purge(ids: tuple[str, ...], is_sure: bool, db: str | None, config: str | Non
     if not is_sure and not is_confirmed(f"Delete {', '.join(ids)} for good?"):
         raise Problem("nothing was deleted")
     done = ask(settings, lambda library: library.post_long("/retention/purge", ids=list(ids)))
-    click.echo(f"{done['purged_count']} purged")
+    click.echo(json.dumps(done) if is_json else f"{done['purged_count']} purged")
 
 
 def _tell_plan(plan: dict[str, Any], *, is_json: bool) -> None:

@@ -19,8 +19,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, **more: Any) -> Result:
-        name, *rest = arguments
-        return CliRunner().invoke(cli, [name, "--db", str(tmp_path / "a.db"), *rest], **more)
+        return CliRunner().invoke(cli, [*arguments, "--db", str(tmp_path / "a.db")], **more)
 
     return run
 
@@ -94,6 +93,18 @@ def test_a_text_from_standard_input_is_put_by(run: Run) -> None:
     assert run("open", chunk["id"]).stdout == "one\ntwo\n"
     assert run("forget", chunk["id"], "--yes").exit_code == 0
     assert run("open", chunk["id"]).exit_code == 1
+
+
+def test_what_is_let_go_of_or_deleted_is_told_to_programs_too(run: Run) -> None:
+    """Issue 6: `--json` everywhere."""
+    one = told(run("remember", "Deploys are on Tuesday.", "--json"))
+    run("pin", one["event_id"], "--everywhere")
+    assert told(run("unpin", one["event_id"], "--json")) == {"event_id": one["event_id"]}
+    assert told(run("retention", "archive", one["id"], "--json"))["archived_count"] == 1
+    assert told(run("retention", "restore", one["id"], "--json"))["restored_count"] == 1
+    assert told(run("forget", one["event_id"], "--yes", "--json"))["event_count"] == 1
+    two = told(run("remember", "Oats on Monday.", "--json"))
+    assert told(run("purge", two["id"], "--yes", "--json"))["purged_count"] == 1
 
 
 def test_sessions_and_domains_say_what_there_is(run: Run) -> None:
