@@ -115,6 +115,8 @@ class Where:
     role: str
     at: str
     """When it was said, UTC."""
+    is_archived: bool = False
+    """Open it, and it is active again."""
 
 
 def where(event: Event) -> Where:
@@ -125,6 +127,7 @@ def where(event: Event) -> Where:
         session=event.session_id,
         role=event.role,
         at=event.occurred_at.isoformat(timespec="seconds"),
+        is_archived=event.is_archived,
     )
 
 

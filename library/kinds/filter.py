@@ -19,7 +19,7 @@ CHUNK_TYPES: tuple[ChunkType, ...] = get_args(ChunkType)
 Importance = Literal["low", "medium", "high", "critical"]
 IMPORTANCES: tuple[Importance, ...] = get_args(Importance)
 """In order: the store keeps their numbers."""
-CRITICAL = IMPORTANCES.index("critical")
+MEDIUM, CRITICAL = map(IMPORTANCES.index, ("medium", "critical"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How often events are wanted: counted in memory, written in batches, never by a request.
 
-A search or a desk adds to a table in this process, some tenths of a microsecond an event. Every
+A search or a desk adds to a table in this process, a tenth of a microsecond an event. Every
 `FLUSH_S` the table goes to the store as one job of its writer, which shares its commit with
 whatever else waits there; a process that is killed loses half a minute of counts and nothing else.
 To count in the transaction of a turn was rejected: the events found are not those written, and
@@ -9,6 +9,7 @@ each would cost its request a page of the log.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -19,7 +20,7 @@ from library.store.contract import Store
 
 FLUSH_S = 30.0
 MOST_EVENTS = 10_000
-"""Waiting to be written, about 1 MB; further ones are not counted until then."""
+"""Waiting to be written, about 1 MB each; then nothing more is counted until they are."""
 logger = logging.getLogger(__name__)
 
 
@@ -33,7 +34,8 @@ class Accesses:
         self._store = store
         self._now = now
         self._on_noted = on_noted
-        self._waiting: dict[int, Access] = {}
+        self._found: Counter[int] = Counter()
+        self._used: Counter[int] = Counter()
         self._has_some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -52,36 +54,33 @@ class Accesses:
 
     def found(self, seqs: Iterable[int]) -> None:
         """Count events that a search returned."""
-        self._add(seqs, found=1)
+        self._add(self._found, seqs)
 
     def used(self, seqs: Iterable[int]) -> None:
         """Count events that were laid on a desk, or opened."""
-        self._add(seqs, used=1)
+        self._add(self._used, seqs)
+
+    def _add(self, counts: Counter[int], seqs: Iterable[int]) -> None:
+        if len(counts) < MOST_EVENTS:
+            counts.update(seqs)
+            self._has_some.set()
 
     async def flush(self) -> None:
         """Write what waits. What the store cannot take now waits on."""
-        waiting, self._waiting = self._waiting, {}
+        found, self._found = self._found, Counter()
+        used, self._used = self._used, Counter()
         self._has_some.clear()
+        waiting = {seq: Access(found[seq], used[seq]) for seq in found | used}
         if not waiting:
             return
         try:
             await self._store.archive.note(waiting, now=self._now())
         except LibraryError as error:
             logger.warning("how often records are wanted is not written: %s", error)
-            for seq, one in waiting.items():
-                self._add([seq], found=one.found, used=one.used)
+            self._found += found
+            self._used += used
             return
         self._on_noted()
-
-    def _add(self, seqs: Iterable[int], *, found: int = 0, used: int = 0) -> None:
-        for seq in seqs:
-            known = self._waiting.get(seq)
-            if known is None and len(self._waiting) >= MOST_EVENTS:
-                return
-            before = known or Access()
-            self._waiting[seq] = Access(before.found + found, before.used + used)
-        if self._waiting:
-            self._has_some.set()
 
     async def _run(self) -> None:
         while True:

@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from library.kinds.filter import CRITICAL, Filter
+from library.kinds.filter import CRITICAL, MEDIUM, Filter
 from library.records import SearchQuery
 from library.retention.holding import wanted
 from library.retrieval.ranking import Candidate, Standing, Weights
@@ -74,7 +74,7 @@ class Listing:
             kept = self._of(collection_id)
             if kept.importances is None:
                 levels = await self._store.kinds.importances(collection_id)
-                kept.importances = {no: level / CRITICAL for no, level in levels.items()}
+                kept.importances = {no: (level - MEDIUM) / CRITICAL for no, level in levels.items()}
             importances |= kept.importances
         if weights.access:
             noted = await self._store.archive.accesses({one.seq for one in found})

@@ -64,7 +64,8 @@ class Weights:
     recency: float = 0.0
     """Of 0.5 ** (age / half-life), the age counted from the newest candidate."""
     importance: float = 0.0
-    """Of how important its record is called, from 0 (low) to 1 (critical); see `_lifts`."""
+    """Of how important its record is called, counted from medium: a third less to two thirds
+    more; see `_lifts`."""
     access: float = 0.0
     """Of how often it was wanted, from 0 (never) to 1 (always); see `_lifts`."""
     neighbours: tuple[float, ...] = ()
@@ -99,8 +100,6 @@ FEWEST, MOST = 25, 1_000
 """Passages of a past, as many as the conversations have for which `Weights.sure` was chosen."""
 DOUBTFUL_SHARE = 0.69
 """With so much of the score that makes sure, nothing is."""
-USUAL_IMPORTANCE = 1 / 3
-"""Medium, as a record is that nobody calls more or less, and what a chat says."""
 LONG_REPLY_IN_ORDER = 0.3
 """`Weights.long_reply` for a question of order: what came when is told by who did it."""
 PRESETS: Mapping[Preset, Weights] = {
@@ -111,6 +110,7 @@ PRESETS: Mapping[Preset, Weights] = {
         neighbours=(0.25, 0.2),
         speaker=1.25,
         day=0.2,
+        importance=0.1,
         long_reply=0.7,
         length_power=0.25,
         sure=0.46,
@@ -118,17 +118,24 @@ PRESETS: Mapping[Preset, Weights] = {
     ),
     "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, importance=0.1, recency=0.05),
 }
-"""`library-v1` is the seed's formula; but what bears on nothing is not lifted by importance."""
+"""`library-v1` is the seed's formula; but what bears on nothing is not lifted by importance.
+
+Of what is known whatever is asked, importance has earned its place in `measured`, and use has not
+(recall at about 1,024 tokens by words, of BFCL's, half of BEAM's and half of LoCoMo's questions;
+scripts/bench/signals, 2026-11-30). Importance at .1: drawn by chance it costs nothing (+.000,
++.010, +.001), given by who knows what will be asked it finds more (+.000, +.051, +.003).
+Use at .1, .2, .4: -.006, -.006, .000 of BFCL; +.006, -.006, -.006 of BEAM; +.001, +.004, +.005 of
+LoCoMo."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of candidates whatever is asked: levels from 0 to 1."""
+    """What is known of candidates whatever is asked; 0 where nothing is."""
 
     importances: Mapping[int, float] = field(default_factory=dict)
-    """By thread number; where there is none: `USUAL_IMPORTANCE`."""
+    """By thread number: from -1/3 (low) over 0 (medium, and what a chat says) to 2/3 (critical)."""
     accesses: Mapping[int, float] = field(default_factory=dict)
-    """By seq; where there is none: 0."""
+    """By seq: from 0 (never wanted) to 1."""
 
 
 NOTHING_KNOWN = Standing()
@@ -170,10 +177,10 @@ def rank(
     if weights.recency:
         signals["recency"] = _recencies(unique, weights.recency)
     own = list(map(sum, zip(*signals.values(), strict=True)))
-    if weights.importance:
-        levels = [standing.importances.get(one.thread_no, USUAL_IMPORTANCE) for one in unique]
+    if weights.importance and standing.importances:
+        levels = [standing.importances.get(one.thread_no, 0.0) for one in unique]
         signals["importance"] = _lifts(own, levels, weights.importance)
-    if weights.access:
+    if weights.access and standing.accesses:
         levels = [standing.accesses.get(one.seq, 0.0) for one in unique]
         signals["access"] = _lifts(own, levels, weights.access)
     own = list(map(sum, zip(*signals.values(), strict=True)))

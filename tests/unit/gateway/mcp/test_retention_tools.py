@@ -16,6 +16,7 @@ async def test_an_agent_previews_runs_finds_and_restores(agent: Agent) -> None:
     assert (ran["archived"], ran["purged"]) == (1, 0)
     found = await agent.call("consult", subject="when does the weir open")
     assert found["found"][0]["text"] == "The weir opens at dawn."
+    assert found["found"][0]["record"]["is_archived"]
     name = told["insight"]["id"]
     assert await agent.call("restore", records=[name]) == {"restored": 1}
     await agent.call("retention_run", **rule)

@@ -139,27 +139,28 @@ def test_library_v1_weighs_likeness_place_and_age() -> None:
     cosines = {(1, 0): 0.5, (2, 0): 0.5}
     first, second = rank([old, new], PRESETS["library-v1"], cosines=cosines)
     assert first.candidate == old
-    named = {"dense", "reciprocal_rank", "importance", "recency"}
-    assert first.signals.keys() == second.signals.keys() == named
+    assert first.signals.keys() == second.signals.keys() == {"dense", "reciprocal_rank", "recency"}
     assert first.signals["reciprocal_rank"] > second.signals["reciprocal_rank"]
     assert second.signals["recency"] > first.signals["recency"]
 
 
 def test_importance_and_use_lift_what_bears_on_the_question_and_are_named() -> None:
-    """Issue 6: importance and access as signals; their weights are 0 by default."""
+    """Issue 6: importance and access as signals; the weight of access is 0 by default."""
     plain, marked, apart = said(1, lexical=0.5), said(2, lexical=0.5), said(3)._replace(thread_no=2)
     marked = marked._replace(thread_no=2)
-    standing = Standing(importances={2: 1.0}, accesses={2: 0.75})
+    standing = Standing(importances={2: 2 / 3}, accesses={2: 0.75})
     weights = Weights(lexical=1.0, importance=0.1, access=0.2)
     some = [plain, marked, apart]
     found = list(rank(some, weights, cosines={}, standing=standing))
     assert [one.candidate.seq for one in found] == [2, 1]
     assert found[0].signals.keys() == {"lexical", "importance", "access"}
-    assert found[1].signals.keys() == {"lexical", "importance"}
+    assert found[1].signals.keys() == {"lexical"}
     assert sum(found[0].signals.values()) == pytest.approx(found[0].score)
     measured = list(rank(some, PRESETS["measured"], cosines={}, standing=standing))
-    assert all("importance" not in one.signals for one in measured)
+    assert [one.candidate.seq for one in measured] == [2, 1, 3]
     assert all("access" not in one.signals for one in measured)
+    low = list(rank(some, PRESETS["measured"], cosines={}, standing=Standing({2: -1 / 3})))
+    assert low[0].candidate.seq == 1, "low importance gives way to medium"
 
 
 def best_of(*lexical: float) -> Ranked | None:
