@@ -5,6 +5,7 @@ what is installed in it, so that a new version makes a new one, and one that was
 process was killed) is made again.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -12,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,8 +102,21 @@ def install(client: Client) -> None:
     """
     if client.kind == NODE and client.name != NODE:
         install(_read()[NODE])
-    if is_installed(client):
-        return
+    with _alone(client.folder):
+        if not is_installed(client):
+            _make(client)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder against other processes: tests run in several, and all want Node."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(client: Client) -> None:
     shutil.rmtree(client.folder, ignore_errors=True)
     client.folder.mkdir(parents=True)
     if client.kind == NODE:
