@@ -98,3 +98,11 @@ def test_a_huge_text_costs_little() -> None:
         says_plan(calling("bash", command=words))
     assert time.process_time() - started < 2.0
     assert len(texts[0]) > WORDS_MAX
+
+
+def test_a_reply_that_ends_in_thousands_of_line_breaks_costs_little() -> None:
+    """Small models do that; the event loop stood still for a second."""
+    reply = saying("Done." + "\n" * WORDS_MAX)
+    started = time.process_time()
+    assert not says_plan(reply)
+    assert time.process_time() - started < 0.2
