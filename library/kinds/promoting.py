@@ -103,7 +103,7 @@ class Promotions:
             facts = replace(original.facts, owner_no=None, origin=origin)
             if known is not None and _is_same(known, origin):
                 return Promoted(known, "unchanged")
-            copy = await self._copied(there, facts, original, known)
+            copy = await self._copied(there, facts, original, known, collection_id=number)
         if team is None and facts.importance == "critical":
             await self._pin(copy)
         return Promoted(copy, "new" if known is None else "renewed")
@@ -127,10 +127,21 @@ class Promotions:
         )
 
     async def _copied(
-        self, there: int, facts: Facts, original: _Original, known: Shelved | None
+        self,
+        there: int,
+        facts: Facts,
+        original: _Original,
+        known: Shelved | None,
+        *,
+        collection_id: int,
     ) -> Shelved:
         """Write the copy beside what may be there of it, and then let it be the one that is
-        found."""
+        found; `collection_id` is the original's.
+
+        Raises:
+            UnknownRecord: the original was deleted meanwhile, and the copy is gone, too.
+
+        """
         said_at = original.said_at
         version = 1 if known is None else known.version + 1
         parts = [part_of({**body, "version": version}, said_at=said_at) for body in original.bodies]
@@ -139,6 +150,8 @@ class Promotions:
             begun = await self._slice(
                 there, facts, Edition(parts[at : at + SLICE_PARTS], said_at), known, begun
             )
+            if at == 0:
+                await self._check_original(original, collection_id, copy_id=begun.record.id)
         assert begun is not None
         no, branch_id = begun.record.no, begun.branch_id
         await self._wait_indexed(no, INDEX_WAIT_S)
@@ -148,6 +161,23 @@ class Promotions:
                 lambda: self._kinds.finish_edition(no, branch_id, facts, said_at=said_at, now=now)
             )
         return finished.record
+
+    async def _check_original(
+        self, original: _Original, collection_id: int, *, copy_id: str
+    ) -> None:
+        """Delete a copy whose original was deleted before it stood: from then on they go together.
+
+        Raises:
+            UnknownRecord: so it was.
+
+        """
+        try:
+            await self._store.thread_events(
+                original.thread_id, collection_id=collection_id, live_only=False, after=0, limit=1
+            )
+        except UnknownRecord:
+            await self._landing.forget([copy_id], collection_id=None)
+            raise
 
     async def _slice(
         self,
@@ -234,4 +264,5 @@ def _digest(original: _Original) -> str:
 
 
 def _is_same(copy: Shelved, origin: Mapping[str, Any]) -> bool:
-    return copy.facts.origin is not None and copy.facts.origin["digest"] == origin["digest"]
+    # One that was imported may say anything of where it is from.
+    return copy.facts.origin is not None and copy.facts.origin.get("digest") == origin["digest"]

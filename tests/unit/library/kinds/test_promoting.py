@@ -233,3 +233,25 @@ def test_a_team_has_a_plain_name(name: str) -> None:
 def test_a_shelf_is_told_from_a_collection() -> None:
     assert is_shelf(shelf_of("core"))
     assert not is_shelf("core")
+
+
+async def test_no_copy_outlives_an_original_that_is_deleted_while_it_is_promoted(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = await member(library, "ann", "core")
+    name = await ann.remember(PORT)
+    promotions = library.promotions
+    original = promotions._original
+
+    async def late(asked: str, collection_id: int) -> object:
+        found = await original(asked, collection_id)
+        await library.insights.forget([asked], collection_id=collection_id)
+        return found
+
+    monkeypatch.setattr(promotions, "_original", late)
+    with pytest.raises(UnknownRecord):
+        await promotions.promote(name, collection="ann", team="core")
+    [shelf] = ann.team_ids
+    assert await library.store.kinds.copies(name, collection=None) == []
+    assert await library.store.moving.threads(collection_id=shelf, after=None, limit=9) == []
+    assert await ann.texts("staging database port") == []
