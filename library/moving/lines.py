@@ -42,6 +42,8 @@ from library.records import DIGEST_BYTES, OwnSettings
 
 T = TypeVar("T")
 VERSION = 1
+NUMBER_MAX = 2**62
+"""The store holds so much, with room to count on."""
 RECORD_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "chat")
 KIND = "library"
 Line = dict[str, Any]
@@ -218,8 +220,8 @@ class Fields:
 
     def number(self, name: str) -> int | None:
         found: int | None = self.take(name, int, "a whole number")
-        if found is not None and found < 1:
-            raise BadLine(f"{name!r} must be positive")
+        if found is not None and not 1 <= found <= NUMBER_MAX:
+            raise BadLine(f"{name!r} must be from 1 to {NUMBER_MAX}")
         return found
 
     def flag(self, name: str) -> bool:
@@ -231,9 +233,9 @@ class Fields:
             return None
         try:
             parsed = datetime.fromisoformat(found)
-        except ValueError as error:
+            return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError) as error:  # The latter: year 1 or 9999, and a zone.
             raise BadLine(f"{name!r} must be a time, as 2026-01-05T09:00:00+00:00") from error
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
 
     def left(self, name: str, choices: Sequence[T]) -> T:
         """Return the one of `choices` that a field holds."""
