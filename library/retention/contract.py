@@ -40,9 +40,9 @@ class Archive(Protocol):
         """Put the bodies of an archived thread back, slice by slice; tell whether it was archived.
         Idempotent."""
 
-    async def purge(self, nos: Collection[int]) -> Gone:
+    async def purge(self, nos: Collection[int], *, only_left_alone: bool = False) -> Gone:
         """Delete threads as `Store.forget_thread` does, those that are still there; counts their
-        events."""
+        events. With `only_left_alone` what is no longer `Holding.is_left_alone` stays."""
 
     async def compact(self, *, spare_share: float) -> bool:
         """Give unused pages of the file back to the disk, if they are more than such a share of it;

@@ -69,6 +69,17 @@ class Holding:
         """When it was last written to, or used."""
         return self.changed_at if self.used_at is None else max(self.changed_at, self.used_at)
 
+    @property
+    def is_wanted_again(self) -> bool:
+        """Whether it was archived, and written to or used since."""
+        return self.archived_at is not None and self.touched_at > self.archived_at
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether it lies in the archive, and nobody wanted it there."""
+        is_kept = self.is_pinned or self.is_shared or self.is_wanted_again
+        return self.archived_at is not None and not is_kept
+
 
 @dataclass(frozen=True, slots=True)
 class Packed:

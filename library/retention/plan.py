@@ -59,7 +59,7 @@ def planned(
     ruled: dict[tuple[int, int], list[Holding]] = defaultdict(list)
     for one in holdings:
         number = next((at for at, rule in enumerate(policy.rules) if rule.matches(one)), None)
-        if one.archived_at is not None and one.touched_at > one.archived_at:
+        if one.is_wanted_again:
             steps.append(Step("restore", one, "used since it was archived"))
         elif number is not None:
             ruled[one.collection_id, number].append(one)
@@ -110,18 +110,19 @@ def _by_quota(
             break
         steps.append(Step("archive", one, f"over {most_bytes} bytes"))
         size -= one.stored_bytes - _archived(one)
-    count = len(steps)
+    rest_active = active[len(steps) :]
     for one in rest:
         if one.archived_at is not None and (size > most_bytes or excess > 0):
             why = f"over {most} threads" if excess > 0 else f"over {most_bytes} bytes"
             steps.append(Step("purge", one, why))
             size, excess = size - one.stored_bytes, excess - 1
     # Purged by the run after this one, unless somebody wants them until then.
-    for one in active[count:]:
-        if count >= excess:
+    excess -= sum(step.action == "archive" for step in (*done.values(), *steps))
+    for one in rest_active:
+        if excess <= 0:
             break
         steps.append(Step("archive", one, f"over {most} threads"))
-        count += 1
+        excess -= 1
     return steps
 
 

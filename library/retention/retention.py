@@ -7,7 +7,9 @@ that no byte of what was purged stays), once for all that a run purges.
 
 import asyncio
 import json
+import logging
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -15,9 +17,9 @@ from functools import partial
 from typing import Any
 
 from library.analysis import words
-from library.errors import StoreUnavailable
+from library.errors import StoreUnavailable, UnknownRecord
 from library.kinds.landing import Landing
-from library.records import Event
+from library.records import Event, Gone
 from library.retention.accesses import Accesses
 from library.retention.holding import Holding
 from library.retention.plan import Plan, planned
@@ -30,6 +32,7 @@ EVENTS_PAGE = 200
 SPARE_SHARE = 0.2
 """Of the file, unused pages that are worth rewriting it for."""
 LAST_KEY = "retention_last"
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,17 @@ class Retention:
             found += page
         wanted = [word for one in policy.immunity.words if (word := _spelled(one))]
         now, worded, looked = self._landing.now(), set[int](), set[int]()
+        owned: dict[int | None, list[Holding]] = defaultdict(list)
+        for one in found:
+            owned[one.owner_no].append(one)
         while True:
-            plan = planned(found, policy, now=now, worded=frozenset(worded))
-            fresh = [
-                step.holding
-                for step in plan.steps
-                if step.action != "restore" and step.holding.no not in looked
-            ]
+            plan = await asyncio.to_thread(
+                planned, found, policy, now=now, worded=frozenset(worded)
+            )
+            going = [step.holding for step in plan.steps if step.action != "restore"]
+            # With a chat goes what it alone finds, whether or not a rule is for that.
+            going += [own for one in going for own in owned.get(one.no, ())]
+            fresh = [one for one in going if one.no not in looked]
             looked |= {one.no for one in fresh}
             more = {one.no for one in fresh if wanted and await self._says(one, wanted)}
             if not more:
@@ -99,18 +106,21 @@ class Retention:
                 await self._store.archive.restore(one.no)
             for one in plan.of("archive"):
                 await self._archive(one, now)
-            doomed = plan.of("purge")
-            event_count = await self._purge([one.no for one in doomed])
-            is_compacted = await self._compact() if plan.of("archive") and not doomed else False
+            gone = await self._purge([one.no for one in plan.of("purge")], only_left_alone=True)
+            # With a thread may go others, that were not planned for.
+            purged_count = len({one.no for one in plan.of("purge")} & {*gone.thread_nos})
+            is_compacted = bool(purged_count)
+            if plan.of("archive") and not purged_count:
+                is_compacted = await self._compact()
             done = Run(
                 at=now.isoformat(timespec="seconds"),
                 archived=len(plan.of("archive")),
                 restored=len(plan.of("restore")),
-                purged=len(doomed),
-                purged_events=event_count,
+                purged=purged_count,
+                purged_events=gone.count,
                 kept=dict(plan.kept),
                 seen=plan.seen_count,
-                is_compacted=is_compacted or bool(doomed),
+                is_compacted=is_compacted,
                 took_s=round(time.monotonic() - started_s, 3),
             )
             if collection_id is None:
@@ -133,13 +143,16 @@ class Retention:
         return len(active)
 
     async def restore(self, names: Sequence[str], *, collection_id: int | None) -> int:
-        """Make threads and records active again; return how many were archived.
+        """Make threads and records active again, as used; return how many were archived.
 
         Raises:
             UnknownRecord: one of them is not there, and nothing was done.
 
         """
         numbers = await self._store.archive.numbers(names, collection_id=collection_id)
+        for one in await self._holdings(numbers):
+            # Who takes it out wants it: else the next run would put it back.
+            self._accesses.used([event.seq for event in await self._events(one, after=0, limit=1)])
         return sum([await self._store.archive.restore(no) for no in numbers])
 
     async def purge(self, names: Sequence[str], *, collection_id: int | None) -> int:
@@ -164,10 +177,14 @@ class Retention:
         )
 
     async def opened(self, *events: Event) -> None:
-        """Note that somebody opened events; their threads are active again."""
+        """Note that somebody opened events; their threads are active again, as soon as the store
+        can be written."""
         self._accesses.used([event.seq for event in events])
-        for no in {event.thread_no for event in events if event.is_archived}:
-            await self._store.archive.restore(no)
+        try:
+            for no in {event.thread_no for event in events if event.is_archived}:
+                await self._store.archive.restore(no)
+        except StoreUnavailable as error:  # It is read all the same, and restored by the next run.
+            logger.warning("what was opened stays archived: %s", error)
 
     async def status(self) -> dict[str, Any]:
         """Return what is archived, and what the last run over everything did."""
@@ -203,11 +220,13 @@ class Retention:
         # Who has read it before has it as active.
         self._landing.generations.deleted()
 
-    async def _purge(self, numbers: Sequence[int]) -> int:
+    async def _purge(self, numbers: Sequence[int], *, only_left_alone: bool = False) -> Gone:
         if not numbers:
-            return 0
-        gone = await self._landing.delete(partial(self._store.archive.purge, numbers))
-        return gone.count
+            return Gone(0, ())
+        await self._accesses.flush()
+        return await self._landing.delete(
+            partial(self._store.archive.purge, numbers, only_left_alone=only_left_alone)
+        )
 
     async def _compact(self) -> bool:
         try:
@@ -221,9 +240,13 @@ class Retention:
         )
 
     async def _events(self, one: Holding, *, after: int, limit: int = EVENTS_PAGE) -> list[Event]:
-        return await self._store.thread_events(
-            one.id, collection_id=one.collection_id, live_only=False, after=after, limit=limit
-        )
+        """Return events of a thread; none of one that was deleted meanwhile."""
+        try:
+            return await self._store.thread_events(
+                one.id, collection_id=one.collection_id, live_only=False, after=after, limit=limit
+            )
+        except UnknownRecord:
+            return []
 
     async def _says(self, one: Holding, wanted: Sequence[str]) -> bool:
         """Tell whether a thread's texts have any of the words, as whole words."""

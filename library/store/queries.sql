@@ -593,9 +593,10 @@ DELETE FROM thread WHERE no = ?
 -- name: records_of_owner
 SELECT thread_no FROM record WHERE owner_no = ?
 
+-- Without its plus the id has a column's affinity, and no index on an expression is used.
 -- name: copies_of_thread
 SELECT r.thread_no FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
-JOIN record AS r ON r.origin IS NOT NULL AND json_extract(r.origin, '$.thread') = t.id
+JOIN record AS r ON r.origin IS NOT NULL AND json_extract(r.origin, '$.thread') = +t.id
     AND json_extract(r.origin, '$.collection') = c.name
 WHERE t.no = ?
 
@@ -622,12 +623,15 @@ DELETE FROM collection WHERE id = ?
 SELECT data FROM archive_slice WHERE no = ?
 
 -- name: rows_to_archive
-SELECT e.seq, e.body, e.text FROM branch AS b JOIN event AS e ON e.branch_id = b.id
-WHERE b.thread_no = ? AND e.seq > ? AND substr(e.body, 1, 1) <> '[' ORDER BY e.seq LIMIT ?
+SELECT seq, body, text FROM event
+WHERE seq IN (SELECT value FROM json_each(?)) AND substr(body, 1, 1) <> '[' ORDER BY seq
 
 -- name: count_active
 SELECT count(*) FROM event
 WHERE seq IN (SELECT value FROM json_each(?)) AND substr(body, 1, 1) <> '['
+
+-- name: is_archived
+SELECT 1 FROM archive WHERE thread_no = ?
 
 -- name: insert_slice
 INSERT INTO archive_slice (thread_no, plain_bytes, data)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import orjson
 
 from library.errors import UnknownRecord
-from library.store.archive.slices import SLICE_EVENTS, Stored, cut, stub, unpacked
+from library.store.archive.slices import Stored, cut, stub, unpacked
 from library.store.statements import SQL
 from library.store.threads import event_by_id, thread_number
 
@@ -24,10 +24,20 @@ def number_of(connection: sqlite3.Connection, name: str, collection_id: int | No
         return event_by_id(connection, name, collection_id).thread_no
 
 
-def next_rows(connection: sqlite3.Connection, no: int, *, after: int) -> Sequence[Stored]:
-    """Return the active rows of a thread above a seq that the next slice takes."""
-    rows = connection.execute(SQL["rows_to_archive"], (no, after, SLICE_EVENTS))
-    return cut([Stored(*row) for row in rows])
+def all_seqs(connection: sqlite3.Connection, no: int) -> list[int]:
+    """Return all events of a thread, in order."""
+    return [seq for (seq,) in connection.execute(SQL["seqs_of_thread"], (no, 0, -1))]
+
+
+def next_rows(connection: sqlite3.Connection, seqs: Sequence[int]) -> Sequence[Stored]:
+    """Return the active ones of some events that the next slice takes; no more are read."""
+    rows = connection.execute(SQL["rows_to_archive"], (orjson.dumps(seqs).decode(),))
+    return cut(Stored(*row) for row in rows)
+
+
+def is_archived(connection: sqlite3.Connection, no: int) -> bool:
+    """Tell whether a thread is archived."""
+    return connection.execute(SQL["is_archived"], (no,)).fetchone() is not None
 
 
 def put_slice(connection: sqlite3.Connection, no: int, rows: Sequence[Stored], data: bytes) -> bool:

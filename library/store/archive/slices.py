@@ -8,7 +8,7 @@ as they are, which is why an archived thread is found, verified and gone on with
 
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -48,14 +48,16 @@ def stub(slice_no: int, body: str) -> str:
     return orjson.dumps([slice_no, *(lines if is_span and lines else ())]).decode()
 
 
-def cut(rows: Sequence[Stored]) -> Sequence[Stored]:
+def cut(rows: Iterable[Stored]) -> Sequence[Stored]:
     """Return as many of the rows as one slice takes, the first at least."""
     size = 0
-    for count, row in enumerate(rows):
+    taken: list[Stored] = []
+    for row in rows:
         size += row.size_bytes
-        if count and size > SLICE_BYTES:
-            return rows[:count]
-    return rows
+        if taken and size > SLICE_BYTES:
+            break
+        taken.append(row)
+    return taken
 
 
 def packed(rows: Sequence[Stored]) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -12,8 +13,15 @@ import orjson
 from library.records import Gone
 from library.retention.holding import Access, ArchiveSize, Holding, Packed
 from library.store.archive.holdings import holdings
-from library.store.archive.packing import next_rows, number_of, put_slice, restore_slices
-from library.store.archive.slices import packed
+from library.store.archive.packing import (
+    all_seqs,
+    is_archived,
+    next_rows,
+    number_of,
+    put_slice,
+    restore_slices,
+)
+from library.store.archive.slices import SLICE_EVENTS, packed
 from library.store.encoding import to_micros
 from library.store.lanes import Work
 from library.store.statements import SQL
@@ -54,24 +62,27 @@ class SqliteArchive:
         only_archived: bool = False,
     ) -> list[Holding]:
         """Return threads in the order in which they were made."""
-        where = {
-            "collection_id": collection_id,
-            "after": after,
-            "limit": limit,
-            "nos": None if nos is None else orjson.dumps(sorted(nos)).decode(),
-            "only_archived": only_archived,
-        }
+        where = _where(
+            collection_id=collection_id,
+            after=after,
+            limit=limit,
+            nos=nos,
+            only_archived=only_archived,
+        )
         found: list[Holding] = await self._read(partial(holdings, where=where))
         return found
 
     async def archive(self, no: int, *, summary: str, now: datetime) -> Packed:
         """Compress the bodies of a thread's events."""
-        after, event_count = 0, 0
-        while rows := await self._read(partial(next_rows, no=no, after=after)):
-            data = await asyncio.to_thread(packed, rows)
-            is_put = await self._write(partial(put_slice, no=no, rows=rows, data=data))
-            event_count += len(rows) if is_put else 0
-            after = rows[-1].seq
+        seqs: list[int] = await self._read(partial(all_seqs, no=no))
+        at, event_count = 0, 0
+        while some := seqs[at : at + SLICE_EVENTS]:
+            rows = await self._read(partial(next_rows, seqs=some))
+            if rows:
+                data = await asyncio.to_thread(packed, rows)
+                is_put = await self._write(partial(put_slice, no=no, rows=rows, data=data))
+                event_count += len(rows) if is_put else 0
+            at = bisect_right(seqs, rows[-1].seq if rows else some[-1])
 
         def finish(connection: sqlite3.Connection) -> Packed:
             connection.execute(SQL["insert_archive"], (to_micros(now), summary, no))
@@ -82,16 +93,18 @@ class SqliteArchive:
 
     async def restore(self, no: int) -> bool:
         """Put the bodies of an archived thread back."""
-        where = {"collection_id": None, "after": 0, "limit": 1, "only_archived": True}
-        known = await self._read(partial(holdings, where=where | {"nos": f"[{no:d}]"}))
+        was_archived: bool = await self._read(partial(is_archived, no=no))
         while await self._write(partial(restore_slices, no=no, limit=SLICES_AT_ONCE)):
             pass
-        return bool(known)
+        return was_archived
 
-    async def purge(self, nos: Collection[int]) -> Gone:
+    async def purge(self, nos: Collection[int], *, only_left_alone: bool = False) -> Gone:
         """Delete threads for good."""
 
         def work(connection: sqlite3.Connection) -> Gone:
+            if only_left_alone:
+                found = holdings(connection, _where(nos=nos, only_archived=True))
+                return delete_threads(connection, [one.no for one in found if one.is_left_alone])
             owners = {no: connection.execute(SQL["thread_owner"], (no,)).fetchone() for no in nos}
             return delete_threads(connection, [no for no, owner in owners.items() if owner])
 
@@ -144,3 +157,21 @@ class SqliteArchive:
 
         found: dict[int, Access] = await self._read(work)
         return found
+
+
+def _where(
+    *,
+    collection_id: int | None = None,
+    after: int = 0,
+    limit: int = -1,
+    nos: Collection[int] | None = None,
+    only_archived: bool = False,
+) -> dict[str, Any]:
+    """Return which threads are meant, as the statement takes it."""
+    return {
+        "collection_id": collection_id,
+        "after": after,
+        "limit": limit,
+        "nos": None if nos is None else orjson.dumps(sorted(nos)).decode(),
+        "only_archived": only_archived,
+    }

@@ -4,7 +4,7 @@ import asyncio
 import random
 import sqlite3
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +13,15 @@ import pytest
 import pytest_asyncio
 
 from library.embedding.hashing import HashingEmbedder
-from library.errors import StoreCorrupt, UnknownRecord
+from library.errors import StoreCorrupt, StoreUnavailable, UnknownRecord
 from library.grep.grep import Pattern, grep
 from library.kinds.filter import Filter
 from library.kinds.opening import open_record
 from library.library import Library
 from library.records import Event, SearchQuery
-from library.store.archive.slices import Stored, packed, stub, unpacked
+from library.store.archive.slices import SLICE_BYTES, Stored, cut, packed, stub, unpacked
+from library.store.migrations import migrate
+from library.store.statements import SQL
 from library.verify import Verification, verify
 from tests.unit.library.teller import START, Teller, message, opened
 
@@ -348,3 +350,54 @@ async def test_the_search_is_of_one_scope_whatever_is_archived(
         asked_on=START.date(),
     )
     assert (await library.search(query)).hits == ()
+
+
+async def test_what_is_archived_can_be_opened_while_nothing_can_be_written(
+    library: Library, told: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await archive(library, thread_of(told))
+
+    async def full(no: int) -> bool:
+        raise StoreUnavailable("full")
+
+    monkeypatch.setattr(library.store.archive, "restore", full)
+    assert (await open_record(library, "e1", collection_id=None)).text.startswith("Message 0")
+    assert await states(library, thread_of(told)) == {True}
+
+
+async def test_one_thread_is_restored_without_a_look_at_all_others(
+    library: Library, told: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening what is archived is a request's step: its time must not grow with the catalog."""
+    await archive(library, thread_of(told))
+
+    def linear(*_: object, **__: object) -> None:
+        raise AssertionError("every thread up to this one was read")
+
+    monkeypatch.setattr("library.store.archive.sqlite_archive.holdings", linear)
+    assert await library.store.archive.restore(1)
+    assert not await library.store.archive.restore(1)
+
+
+def test_no_more_bodies_are_read_than_a_slice_takes() -> None:
+    """Else each slice of a long thread would read all that is left of it."""
+    read = []
+
+    def rows() -> Iterator[Stored]:
+        for seq in range(1_000):
+            read.append(seq)
+            yield Stored(seq, "x" * SLICE_BYTES, None)
+
+    assert [row.seq for row in cut(rows())] == [0]
+    assert read == [0, 1]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        migrate(connection)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {SQL['rows_to_archive']}", ("[]",))
+        assert not [row for row in plan if "TEMP B-TREE" in row[3]]
+
+
+def test_copies_of_a_deleted_thread_are_looked_up_and_not_searched_for() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        migrate(connection)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {SQL['copies_of_thread']}", (1,))
+        assert [row[3] for row in plan if "record_copy_from (" in row[3]]

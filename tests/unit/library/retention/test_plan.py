@@ -174,6 +174,12 @@ def test_over_a_quota_of_count_the_archive_gives_first_and_the_rest_comes_with_t
     assert steps(plan(*after, most_records=2)) == [("purge", 3)]
 
 
+def test_what_age_archives_counts_for_a_quota_of_count() -> None:
+    some = [held(1, days=1), held(2, days=2), held(3, days=99), held(4, days=99)]
+    found = plan(*some, most_records=2, archive_after_days=90)
+    assert steps(found) == [("archive", 3), ("archive", 4)]
+
+
 def test_quotas_are_of_one_collection_each() -> None:
     some = [held(1, days=1), held(2, days=2, collection_id=2, collection="other")]
     assert steps(plan(*some, most_records=1)) == []

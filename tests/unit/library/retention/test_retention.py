@@ -196,3 +196,90 @@ async def test_where_the_file_cannot_be_rewritten_the_archive_stands_all_the_sam
     done = await library.retention.run(MONTH, collection_id=None)
     assert (done.archived, done.is_compacted) == (1, False)
     assert await archived(library) == [thread]
+
+
+async def test_a_kept_word_keeps_the_chat_whose_own_record_says_it(
+    library: Library, clock: Clock
+) -> None:
+    """No rule is for the insight; it would be deleted with its chat all the same."""
+    thread = await chat(library, "a")
+    [event] = await library.store.events([1], collection_id=None)
+    await library.insights.remember(
+        "the bridge stays", collection_id=event.collection_id, thread_no=event.thread_no
+    )
+    clock.pass_days(31)
+    chats = Rule(kinds=("chat",), archive_after_days=30, purge_after_days=60)
+    for words, archived_count in ((("bridge",), 0), (("tunnel",), 1)):
+        policy = Policy([chats], Immunity(words=words))
+        plan = await library.retention.preview(policy, collection_id=None)
+        assert [one.id for one in plan.of("archive")] == [thread] * archived_count
+
+
+async def with_chats_to_purge(library: Library, clock: Clock, *names: str) -> list[str]:
+    chats = [await chat(library, name) for name in names]
+    clock.pass_days(31)
+    await library.retention.run(MONTH, collection_id=None)
+    clock.pass_days(61)
+    return chats
+
+
+async def test_what_is_wanted_while_a_run_is_under_way_is_not_purged(
+    library: Library, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may archive for minutes between its plan and its purge."""
+    told = Teller(library, "a")
+    await told.tell("the weir is shut")
+    used, pinned, promoted, gone = await with_chats_to_purge(library, clock, "b", "c", "d", "e")
+    ours = await library.store.thread_events(
+        used, collection_id=None, live_only=False, after=0, limit=1
+    )
+    preview = library.retention.preview
+
+    async def slow(policy: Policy, *, collection_id: int | None) -> object:
+        plan = await preview(policy, collection_id=collection_id)
+        assert len(plan.of("purge")) == 5
+        clock.pass_days(0.1)
+        told.turn_count = 24 * 60 * 100  # Its turns are so many minutes after the start.
+        await told.tell("and the next day it is open")
+        library.accesses.used([ours[0].seq])
+        await library.store.pin("e3", collection_id=None, everywhere=False)
+        await library.promotions.promote("e4", collection="home", team="core")
+        return plan
+
+    monkeypatch.setattr(library.retention, "preview", slow)
+    done = await library.retention.run(MONTH, collection_id=None)
+    assert (done.purged, done.purged_events) == (1, 1)
+    assert told.recorded is not None
+    assert {*await ids(library)} == {told.recorded.thread_id, used, pinned, promoted}
+    assert gone not in await ids(library)
+
+
+async def test_a_thread_that_is_deleted_while_a_run_is_under_way_does_not_end_it(
+    library: Library, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await chat(library, "a"), await chat(library, "b")
+    clock.pass_days(31)
+    preview = library.retention.preview
+
+    async def slow(policy: Policy, *, collection_id: int | None) -> object:
+        plan = await preview(policy, collection_id=collection_id)
+        await library.forget_thread(first, collection_id=None)
+        return plan
+
+    monkeypatch.setattr(library.retention, "preview", slow)
+    await library.retention.run(MONTH, collection_id=None)
+    assert await archived(library) == [second]
+
+
+async def test_what_somebody_takes_out_of_the_archive_stays_out(
+    library: Library, clock: Clock
+) -> None:
+    thread = await chat(library, "a")
+    clock.pass_days(31)
+    await library.retention.run(MONTH, collection_id=None)
+    clock.pass_days(1)
+    assert await library.retention.restore([thread], collection_id=None) == 1
+    clock.pass_days(1)
+    assert (await library.retention.run(MONTH, collection_id=None)).archived == 0
+    clock.pass_days(30)
+    assert (await library.retention.run(MONTH, collection_id=None)).archived == 1
