@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -80,6 +81,59 @@ def test_a_database_is_put_aside_with_its_log(tmp_path: Path) -> None:
         assert aside.read_text() == str(number)
         assert aside.with_name(f"{aside.name}-wal").read_text() == "log"
     assert not database.exists()
+
+
+def with_log(folder: Path, text: str) -> Path:
+    """Return a database as a killed process leaves it: all that it holds is in its log."""
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "alive.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute("CREATE TABLE said (text TEXT)")
+        connection.execute("INSERT INTO said VALUES (?)", (text,))
+        connection.commit()
+        for suffix in ("", "-wal"):
+            shutil.copy(folder / f"alive.db{suffix}", folder / f"library.db{suffix}")
+    return folder / "library.db"
+
+
+def said(database: Path) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [text for (text,) in connection.execute("SELECT text FROM said")]
+
+
+@pytest.mark.parametrize("cut_at", [1, 2, 3])
+def test_a_restore_that_is_cut_parts_no_database_from_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_at: int
+) -> None:
+    database = with_log(tmp_path / "a", "old")
+    rename, count = Path.rename, 0
+
+    def cut(path: Path, target: Path) -> Path:
+        nonlocal count
+        count += 1
+        if count == cut_at:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "rename", cut)
+        put_aside(database)
+    aside = put_aside(database)
+    assert aside is not None
+    assert said(aside) == ["old"]
+    assert not database.with_name("library.db-wal").exists()
+
+
+def test_no_log_of_a_database_that_is_gone_gets_into_the_next_of_its_name(tmp_path: Path) -> None:
+    database = with_log(tmp_path / "a", "old")
+    database.unlink()
+    assert put_aside(database) is None
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+        connection.execute("CREATE TABLE said (text TEXT)")
+        connection.execute("INSERT INTO said VALUES ('new')")
+        connection.commit()
+    (tmp_path / "copy.db").replace(database)
+    assert said(database) == ["new"]
 
 
 def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:

@@ -70,22 +70,37 @@ def _flush(path: Path) -> None:
 def put_aside(database: Path) -> Path | None:
     """Give a database that nobody owns another name, with its log; return it. None: there is none.
 
+    No log stays behind: SQLite would replay it into the next database of that name. So the log goes
+    first, and who is cut in between is gone on with.
+
     Raises:
         StoreUnavailable: it cannot be renamed.
 
     """
     with mapped():
         if not database.exists():
+            _put_log_aside(database)
             return None
         number = 1
         while (aside := database.with_name(f"{database.name}.before-restore-{number}")).exists():
             number += 1
-        for suffix in ("", *SIDE_FILES):
+        for suffix in (*SIDE_FILES, ""):
             with contextlib.suppress(FileNotFoundError):
                 database.with_name(database.name + suffix).rename(
                     aside.with_name(aside.name + suffix)
                 )
     return aside
+
+
+def _put_log_aside(database: Path) -> None:
+    """Give a log whose database is gone another name."""
+    for suffix in SIDE_FILES:
+        log = database.with_name(database.name + suffix)
+        number = 1
+        while (aside := log.with_name(f"{log.name}.left-{number}")).exists():
+            number += 1
+        with contextlib.suppress(FileNotFoundError):
+            log.rename(aside)
 
 
 def table_names(database: Path) -> frozenset[str]:
