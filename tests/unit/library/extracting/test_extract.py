@@ -72,6 +72,15 @@ def test_the_text_of_a_pdf_comes_with_its_pages() -> None:
     assert [found.text[start:][:10] for start in found.page_starts] == ["The kestre", "The falcon"]
 
 
+@pytest.mark.parametrize("name", ["/Nonesuch", "/Fl", "0", "[/FlateDecode /Crypt 0]"])
+def test_a_pdf_with_a_filter_that_is_not_known_is_refused(name: str) -> None:
+    whole = pdf_of("The kestrel is red.")
+    filtered = whole.replace(b"<< /Length", f"<< /Filter {name} /Length".encode())
+    assert filtered != whole
+    with pytest.raises(Unacceptable):
+        extract("a.pdf", filtered)
+
+
 @given(st.binary(max_size=200))
 def test_no_file_breaks_reading_it(content: bytes) -> None:
     for source in ("a", "a.html", "a.pdf", "a.py"):
