@@ -112,8 +112,8 @@ class Memory:
     ) -> str:
         """Store one message behind the last one of a session; return its id.
 
-        It is on disk, and can be found, when this returns. `at` is when it was said (now), `name`
-        what its speaker is called beside the role.
+        It is on disk, and can be found, when this returns. `at`, which must know its zone, is when
+        it was said (now), `name` what its speaker is called beside the role.
 
         Raises:
             MalformedTranscript: the role is neither user nor assistant.
@@ -181,6 +181,7 @@ class Memory:
             room -= tokens - budget_tokens
         else:
             desk, text, tokens = Desk(), "", 0
+        self.library.accesses.used({one.event.seq for one in desk.laid})
         laid = set(desk.ids)
         others = dict.fromkeys(hit.event.id for hit in found.hits if hit.event.id not in laid)
         return Retrieved(

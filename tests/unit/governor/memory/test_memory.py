@@ -42,6 +42,16 @@ def test_what_was_added_is_retrieved_within_a_budget_with_the_reason(memory: Syn
     assert "Ingrid" in memory.retrieve("Ingrid").text
 
 
+async def test_what_is_laid_out_for_a_program_counts_as_used(path: Path) -> None:
+    """Else retention archives what a program needs every day."""
+    async with open_memory(path) as memory:
+        await memory.add("user", "The blue key opens the boathouse.")
+        assert (await memory.retrieve("What opens the boathouse?")).records
+        await memory.library.accesses.flush()
+        noted = await memory.library.store.archive.accesses([1])
+    assert noted[1].used == 1
+
+
 @pytest.mark.parametrize("budget_tokens", [1, 60, 100, 300])
 def test_a_retrieval_never_counts_more_than_its_budget(
     memory: SyncMemory, budget_tokens: int
