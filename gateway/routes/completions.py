@@ -5,17 +5,19 @@ editors send the text around a cursor, where a desk would be taken for code. So 
 refused with the numbers where it is over the budget (DESIGN 1.1, CASES B5). Nothing is recorded: an
 editor asks anew with every pause of its user, and what it sends is a file and not a conversation.
 
-A body in which no prompt can be found goes on as it came; its upstream says what is wrong with it.
+What is wrong with a request, its upstream says. But what cannot be read here, another parser may
+read, and not every server wants a model's name: what is not understood is counted as text.
 
 Source: OpenAI API reference, "Create completion": a prompt is a text, a list of texts, of tokens or
-of lists of tokens; each of a list is a prompt of its own.
+of lists of tokens; each of a list is a prompt of its own. llama.cpp takes no name of a model, mixed
+lists, and objects (`prompt_string`) too.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
@@ -25,6 +27,7 @@ from gateway.middleware import visit_of
 from gateway.routes.governed import OFF_LOOP_BYTES, policy
 from gateway.routes.passthrough import PassThrough
 from gateway.routing import Target
+from gateway.wire.lenient import dumped, loaded, mended
 from gateway.wire.reading import positive
 from governor.budget import allowed_tokens, settled
 from governor.counting import MessageCounter
@@ -32,8 +35,6 @@ from governor.errors import BudgetTooSmall
 from library.records import OwnSettings
 
 PATH = "/completions"
-PROMPTS_MAX = 2_048
-"""OpenAI's own bound for a list; what stands behind it is not looked at."""
 
 
 class Completions:
@@ -51,13 +52,14 @@ class Completions:
         plain = body
         if "content-encoding" in headers:
             plain = await decoded(body, headers["content-encoding"], limit_bytes=limit_bytes)
+            visit.stay.take_bytes(max(len(plain) - len(body), 0))
         is_large = len(plain) > OFF_LOOP_BYTES
-        fields = await asyncio.to_thread(_fields, plain) if is_large else _fields(plain)
-        told = [] if fields is None else await self._checked(scope, headers, fields, len(plain))
+        asked = await asyncio.to_thread(_asked, plain) if is_large else _asked(plain)
+        told = await self._checked(scope, headers, asked, is_large=is_large)
         await self._pass_through(scope, _again(body, receive), _telling(send, told))
 
     async def _checked(
-        self, scope: Scope, headers: Mapping[str, str], fields: Mapping[str, Any], size_bytes: int
+        self, scope: Scope, headers: Mapping[str, str], asked: "_Asked", *, is_large: bool
     ) -> list[tuple[bytes, bytes]]:
         """Return the headers that tell what the prompt counts.
 
@@ -67,18 +69,17 @@ class Completions:
         """
         _, routing, _ = self._gateway.opened()
         principal = visit_of(scope).principal
-        target = routing.target(fields["model"], principal)
-        asked = policy(self._gateway.settings, target, principal, headers)
-        governing = settled(asked, OwnSettings())
-        budget = allowed_tokens(governing, reply_tokens=positive(fields.get("max_tokens")))
+        target = routing.target(asked.model, principal)
+        governing = settled(
+            policy(self._gateway.settings, target, principal, headers), OwnSettings()
+        )
+        budget = allowed_tokens(governing, reply_tokens=asked.reply_tokens)
         counter = self._counter(target)
-        texts = [text for prompt in _prompts(fields) for text in prompt if isinstance(text, str)]
-        await counter.prime(texts, ())
+        await counter.prime([text for prompt in asked.prompts for text in prompt.texts], ())
 
         def counted() -> int:
-            return max((_tokens(prompt, counter) for prompt in _prompts(fields)), default=0)
+            return max((_tokens(prompt, counter) for prompt in asked.prompts), default=0)
 
-        is_large = size_bytes > OFF_LOOP_BYTES
         needed = await asyncio.to_thread(counted) if is_large else counted()
         if needed > budget and not governing.is_observe:
             raise BudgetTooSmall(
@@ -98,29 +99,56 @@ class Completions:
         )
 
 
-def _fields(body: bytes) -> dict[str, Any] | None:
-    """Return the request in a body; None: there is none to be counted."""
-    try:
-        fields = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    is_asked = isinstance(fields, dict) and isinstance(fields.get("model"), str)
-    return fields if is_asked else None
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """What stands in one prompt."""
+
+    texts: list[str]
+    token_count: int
+    """Of tokens that the client sent as such."""
 
 
-def _prompts(fields: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the parts of each prompt: texts, and tokens."""
-    prompt, suffix = fields.get("prompt"), fields.get("suffix")
-    given = prompt if isinstance(prompt, list) else [prompt]
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What of a request is looked at."""
+
+    model: str
+    """"": it names none."""
+    reply_tokens: int | None
+    prompts: list[_Prompt]
+
+
+def _asked(body: bytes) -> _Asked:
+    """Return the request in a body; what cannot be read is one prompt."""
+    fields, is_torn = loaded(body)
+    if is_torn:
+        fields = mended(fields)
+    if not isinstance(fields, dict):
+        return _Asked("", None, [_prompt([body.decode("utf-8", "replace")])])
+    model, given = fields.get("model"), fields.get("prompt")
+    given = given if isinstance(given, list) else [given]
     if any(isinstance(one, int) for one in given):
         given = [given]
-    for one in given[:PROMPTS_MAX]:
-        yield (*(one if isinstance(one, list) else [one]), suffix)
+    suffix = fields.get("suffix")
+    return _Asked(
+        model if isinstance(model, str) else "",
+        positive(fields.get("max_tokens")),
+        [_prompt([*(one if isinstance(one, list) else [one]), suffix]) for one in given],
+    )
 
 
-def _tokens(prompt: tuple[Any, ...], counter: MessageCounter) -> int:
-    texts = sum(counter.count(part) for part in prompt if isinstance(part, str))
-    return texts + sum(isinstance(part, int) for part in prompt)
+def _prompt(parts: Iterable[Any]) -> _Prompt:
+    texts, token_count = [], 0
+    for part in parts:
+        if isinstance(part, int):
+            token_count += 1
+        elif part is not None:
+            texts.append(part if isinstance(part, str) else dumped(part))
+    return _Prompt(texts, token_count)
+
+
+def _tokens(prompt: _Prompt, counter: MessageCounter) -> int:
+    return sum(map(counter.count, prompt.texts)) + prompt.token_count
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

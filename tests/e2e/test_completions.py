@@ -66,6 +66,24 @@ def test_a_prompt_over_the_budget_is_refused_with_numbers(
     assert upstream.requests == []
 
 
+@pytest.mark.parametrize("form", ["no model", "object", "behind many", "not JSON", "no object"])
+def test_a_prompt_in_a_form_of_some_servers_is_held_to_the_budget_too(
+    client: Client, upstream: StubUpstream, form: str
+) -> None:
+    """DESIGN 1.1; llama.cpp takes all of these but the last, and needs no model's name."""
+    long = filler(form, words=5_000)
+    body = {
+        "no model": {"prompt": long},
+        "object": {"model": MODEL, "prompt": {"prompt_string": long}},
+        "behind many": {"model": MODEL, "prompt": [["x"]] * 2_048 + [long]},
+        "not JSON": {"model": MODEL, "prompt": long, "temperature": float("nan")},
+        "no object": long,
+    }[form]
+    answer = client.http.post("/completions", content=json.dumps(body))
+    assert answer.json()["error"]["code"] == "context_length_exceeded"
+    assert upstream.requests == []
+
+
 def test_a_request_may_have_a_budget_of_its_own_or_none(
     client: Client, upstream: StubUpstream
 ) -> None:
