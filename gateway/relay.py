@@ -374,7 +374,9 @@ class _Run:
         try:
             await in_time(self._send(message), SEND_TIMEOUT_S)
         except TimeoutError:
-            if self._is_talking:
+            if self._is_talking and asyncio.current_task() is not self.task:
+                self.interrupt(Event.CLIENT_GONE)  # A comment: the talk itself waits elsewhere.
+            elif self._is_talking:
                 self._interruption = Event.CLIENT_GONE
                 raise asyncio.CancelledError from None
         self._sent_at_s = self._clock()

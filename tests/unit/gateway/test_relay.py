@@ -375,3 +375,22 @@ async def test_a_client_that_stops_reading_is_let_go_and_what_came_is_kept(
     outcome = stage.books.outcome
     assert (outcome.state, outcome.is_partial) == (TurnState.ABANDONED, True)
     assert [reply.text for reply in outcome.replies] == ["Hello"]
+
+
+async def test_a_client_that_takes_no_comment_is_let_go_though_the_upstream_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CASES D6 (litellm#37140), D10: neither its going nor a shutdown was seen any more."""
+    monkeypatch.setattr(relay, "SEND_TIMEOUT_S", 0.01)
+    stage = Stage(Upstream(HEL), keepalive_comment_s=0.01)
+    never = asyncio.Event()
+
+    async def send(message: Any) -> None:
+        stage.client.sent.append(message)
+        if message.get("body") == KEEP_ALIVE:
+            await never.wait()
+
+    async with asyncio.timeout(5):
+        await stage.relay.run(stage.turn, stage.client.receive, send)
+    assert stage.upstream.was_stopped
+    assert stage.books.outcome.state is TurnState.ABANDONED
