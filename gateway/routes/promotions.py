@@ -80,6 +80,8 @@ async def promoted(
     target = known(to, TARGETS, name="to") if to is not None else "team"
     if target == "project" and team is not None:
         raise BadParameter("team", "left out: it goes to the project")
+    if target == "project" and "project" not in principal.scopes:
+        raise ScopeForbidden("promote to the project")
     return await library.promotions.promote(
         name,
         collection=own,
