@@ -35,7 +35,9 @@ def identity_digest(
     links, file ids), in order.
     """
     if role == "assistant" and text.lstrip().startswith("<think>"):
-        text = _THINKING.sub("", text, count=1)
+        # Only at its start: a search would go through a thought without an end again and again.
+        thought = _THINKING.match(text)
+        text = text[thought.end() :] if thought else text
     elif role != "assistant":
         text = without_surroundings(text)
     fields = [role, text.strip(), answers or "", *_call_fields(calls), *media]

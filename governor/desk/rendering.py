@@ -59,11 +59,12 @@ SEPARATOR = "\n\n"
 """Stands between a block and the words it was put in front of."""
 
 _MARK = r"""(
-        <(?=\\*(?:\s*/?\s*(?:reading_desk|pinned_records)\b  # our own frame
+        <(?=\\*(?:\s*(?:/\s*)?(?:reading_desk|pinned_records)\b  # our own frame
             |\|[A-Za-z0-9_]{2,40}\|>                         # ChatML, Llama 3, Phi
             |/?(?:start|end)_of_turn>|/?(?:bos|eos|s|SYS)>))
         |¶                                                   # our own records
     )"""
+"""White space may be read in one way only, or thousands of spaces behind a `<` take seconds."""
 _DANGEROUS = re.compile(_MARK, re.VERBOSE | re.IGNORECASE)
 _ESCAPED = re.compile(rf"{_MARK}\\", re.VERBOSE | re.IGNORECASE)
 _OPENING = re.compile(r'<(reading_desk|pinned_records) id="([0-9a-f]{16})">')

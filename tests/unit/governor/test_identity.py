@@ -1,3 +1,4 @@
+import time
 from typing import Any
 
 import pytest
@@ -68,3 +69,20 @@ def test_two_lists_of_fields_never_run_together(one: list[str], other: list[str]
         return identity_digest(role="user", text="", media=media)
 
     assert (digest(one) == digest(other)) == (one == other)
+
+
+@pytest.mark.parametrize("thought", ["\n" * 50_000, "<think>" * 5_000])
+def test_a_thought_without_an_end_costs_no_time(thought: str) -> None:
+    """Models that lose themselves end so, at their reply's limit."""
+    started = time.process_time()
+    identity_digest(role="assistant", text=f"<think>{thought}")
+    assert time.process_time() - started < 0.2
+
+
+def test_only_the_thought_at_the_start_is_left_out() -> None:
+    def digest(text: str) -> bytes:
+        return identity_digest(role="assistant", text=text)
+
+    assert digest("\n <think>a</think> Done.") == digest("Done.")
+    assert digest("<think>a</think><think>b</think>Done.") != digest("Done.")
+    assert digest("<think>a") != digest("")

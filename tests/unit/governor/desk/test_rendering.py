@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -85,6 +86,21 @@ def test_nobody_is_called_like_a_role_that_is_not_theirs() -> None:
 @given(texts)
 def test_escaping_can_be_undone(text: str) -> None:
     assert unescaped(escaped(text)) == text
+
+
+@pytest.mark.parametrize("text", ["<" + " " * 20_000, "< / " * 5_000, "</" + "\n" * 20_000])
+def test_a_text_of_spaces_is_escaped_in_no_time(text: str) -> None:
+    """A record of two thousand of them behind a `<` held the event loop for 50 ms, a pin longer."""
+    started = time.process_time()
+    assert escaped(text) == text
+    assert unescaped(text) == text
+    assert time.process_time() - started < 0.2
+
+
+@pytest.mark.parametrize("tag", ["< /reading_desk>", "<\n/ \n reading_desk>", "</ pinned_records"])
+def test_a_tag_with_spaces_is_escaped(tag: str) -> None:
+    assert escaped(tag) == f"<\\{tag[1:]}"
+    assert unescaped(escaped(tag)) == tag
 
 
 @pytest.mark.parametrize("text", HOSTILE)
