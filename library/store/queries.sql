@@ -325,10 +325,12 @@ FROM event AS e JOIN thread AS t ON t.no = e.thread_no
 WHERE e.seq IN (SELECT value FROM json_each(:seqs))
   AND (:reach IS NULL OR e.collection_id IN (SELECT value FROM json_each(:reach)))
 
+-- The index begins with the collection, so that each is named even where any will do.
 -- name: seq_with_given_id
 SELECT seq FROM event
-WHERE given_id = :id
-  AND (:reach IS NULL OR collection_id IN (SELECT value FROM json_each(:reach)))
+WHERE given_id = :id AND collection_id IN (
+    SELECT id FROM collection
+    WHERE :reach IS NULL OR id IN (SELECT value FROM json_each(:reach)))
 ORDER BY seq DESC LIMIT 1
 
 -- name: seqs_of_thread
@@ -343,11 +345,14 @@ WHERE r.event_seq = ?
 SELECT no FROM thread
 WHERE id = :id AND (:collection_id IS NULL OR collection_id = :collection_id)
 
+-- As with `seq_with_given_id`.
 -- name: find_session
 SELECT no FROM thread
-WHERE session_id = :id AND (:collection_id IS NULL OR collection_id = :collection_id)
+WHERE session_id = :id AND collection_id IN (
+    SELECT id FROM collection WHERE :collection_id IS NULL OR id = :collection_id)
 ORDER BY updated_at DESC LIMIT 1
 
+-- Which ones comes first: what is counted would be counted of every thread there is.
 -- name: threads
 SELECT t.id, t.session_id, c.name, t.turn_count, t.created_at, t.updated_at,
        (SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id
@@ -356,9 +361,12 @@ SELECT t.id, t.session_id, c.name, t.turn_count, t.created_at, t.updated_at,
        (SELECT e.seq FROM branch AS b JOIN event AS e ON e.branch_id = b.id
         WHERE b.thread_no = t.no AND b.parent_id IS NULL AND e.position = 0
         ORDER BY b.id LIMIT 1)
-FROM thread AS t JOIN collection AS c ON c.id = t.collection_id
-WHERE t.kind = 'chat' AND (:collection_id IS NULL OR t.collection_id = :collection_id)
-ORDER BY t.updated_at DESC, t.no DESC LIMIT :limit
+FROM (
+    SELECT no, id, session_id, collection_id, turn_count, created_at, updated_at FROM thread
+    WHERE kind = 'chat' AND (:collection_id IS NULL OR collection_id = :collection_id)
+    ORDER BY updated_at DESC, no DESC LIMIT :limit
+) AS t JOIN collection AS c ON c.id = t.collection_id
+ORDER BY t.updated_at DESC, t.no DESC
 
 -- name: prompt_state
 SELECT prompt_state FROM thread WHERE no = ?
@@ -487,8 +495,10 @@ UPDATE OR IGNORE replacement SET older_seq = ?1 WHERE older_seq = ?2
 -- name: move_newer
 UPDATE OR IGNORE replacement SET newer_seq = ?1 WHERE newer_seq = ?2
 
+-- Pins are few: CROSS lets them be looked at first, and not all events.
 -- name: pinned_of_record
-SELECT p.event_seq FROM pin AS p JOIN event AS e ON e.seq = p.event_seq WHERE e.thread_no = ?
+SELECT p.event_seq FROM pin AS p CROSS JOIN event AS e ON e.seq = p.event_seq
+WHERE e.thread_no = ?
 
 -- name: delete_tags
 DELETE FROM record_tag WHERE thread_no = ?
@@ -501,9 +511,12 @@ SELECT tag FROM record_tag WHERE thread_no = ? ORDER BY tag
 
 -- By the record's own id, or by that of one of its events.
 -- name: find_record
-SELECT r.thread_no FROM record AS r JOIN thread AS t ON t.no = r.thread_no
-WHERE (t.id = :id OR r.thread_no = (SELECT thread_no FROM event WHERE seq = :seq))
-  AND (:reach IS NULL OR r.collection_id IN (SELECT value FROM json_each(:reach)))
+SELECT thread_no FROM record
+WHERE thread_no IN (
+    SELECT no FROM thread WHERE id = :id
+    UNION ALL
+    SELECT thread_no FROM event WHERE seq = :seq)
+  AND (:reach IS NULL OR collection_id IN (SELECT value FROM json_each(:reach)))
 LIMIT 1
 
 -- name: record
@@ -571,23 +584,27 @@ SELECT no FROM thread WHERE collection_id = ?
 -- name: thread_owner
 SELECT collection_id FROM thread WHERE no = ?
 
--- name: count_thread_events
-SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id WHERE b.thread_no = ?
+-- Of all threads together: turns and pins have no index by thread, and are gone through once.
+-- name: count_events_of
+SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+WHERE b.thread_no IN (SELECT value FROM json_each(?))
 
--- name: delete_thread_events
-DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE thread_no = ?)
+-- name: delete_events_of
+DELETE FROM event WHERE branch_id IN (
+    SELECT id FROM branch WHERE thread_no IN (SELECT value FROM json_each(?)))
 
--- name: delete_thread_pins
-DELETE FROM pin WHERE thread_no = ?
+-- name: delete_pins_of
+DELETE FROM pin WHERE thread_no IN (SELECT value FROM json_each(?))
 
--- name: delete_thread_reports
-DELETE FROM report WHERE number IN (SELECT report_no FROM turn WHERE thread_no = ?)
+-- name: delete_reports_of
+DELETE FROM report WHERE number IN (
+    SELECT report_no FROM turn WHERE thread_no IN (SELECT value FROM json_each(?)))
 
--- name: delete_thread_turns
-DELETE FROM turn WHERE thread_no = ?
+-- name: delete_turns_of
+DELETE FROM turn WHERE thread_no IN (SELECT value FROM json_each(?))
 
--- name: delete_thread
-DELETE FROM thread WHERE no = ?
+-- name: delete_threads
+DELETE FROM thread WHERE no IN (SELECT value FROM json_each(?))
 
 -- Records that only this thread finds.
 -- name: records_of_owner

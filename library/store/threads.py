@@ -295,17 +295,16 @@ def _with_dependents(connection: sqlite3.Connection, numbers: Collection[int]) -
 
 
 def _deleted(connection: sqlite3.Connection, numbers: Collection[int]) -> Gone:
-    event_count = 0
-    for number in numbers:
-        event_count += connection.execute(SQL["count_thread_events"], (number,)).fetchone()[0]
-        for statement in (
-            "delete_thread_reports",
-            "delete_thread_turns",
-            "delete_thread_pins",
-            "delete_thread_events",
-            "delete_thread",
-        ):
-            connection.execute(SQL[statement], (number,))
+    listed = (orjson.dumps(list(numbers)).decode(),)
+    (event_count,) = connection.execute(SQL["count_events_of"], listed).fetchone()
+    for statement in (
+        "delete_reports_of",
+        "delete_turns_of",
+        "delete_pins_of",
+        "delete_events_of",
+        "delete_threads",
+    ):
+        connection.execute(SQL[statement], listed)
     return Gone(event_count, tuple(numbers))
 
 
