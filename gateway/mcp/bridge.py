@@ -102,7 +102,8 @@ class Bridge:
         parameters = message.get("params")
         if "id" not in message:
             if method == "notifications/cancelled" and isinstance(parameters, dict):
-                task = self._running.get(parameters.get("requestId"))
+                named = parameters.get("requestId")
+                task = self._running.get(named) if isinstance(named, str | int) else None
                 if task is not None:
                     task.cancel()
         elif method == "initialize":

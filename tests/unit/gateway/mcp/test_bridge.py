@@ -162,6 +162,13 @@ async def test_a_cancelled_call_stops_and_is_not_answered() -> None:
     assert await talked(gateway, request("tools/call", id_=7), cancel) == []
 
 
+async def test_a_cancellation_that_names_no_call_is_passed_over() -> None:
+    """One that named a list ended the bridge, and with it every call under way."""
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [7]}}
+    [answer] = await talked(Gateway(), cancel, request("ping"))
+    assert answer["result"] == {}
+
+
 async def test_calls_run_side_by_side_up_to_a_bound() -> None:
     gateway = Gateway()
     gateway.gate.clear()
