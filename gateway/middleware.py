@@ -37,7 +37,7 @@ PREFLIGHT = "access-control-request-method"
 WEBSOCKET = "websocket"
 _CORS = b"access-control-"
 _PAGE_MAY = (
-    (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+    (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
     (b"access-control-allow-headers", b"*, authorization"),
     (b"access-control-expose-headers", b"*"),
     (b"vary", b"origin"),

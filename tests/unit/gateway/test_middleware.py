@@ -99,6 +99,8 @@ async def test_a_page_of_an_allowed_origin_may_ask_and_read() -> None:
     assert (before.status, before.body) == (204, b"")
     assert before.headers[b"access-control-allow-origin"] == origin.encode()
     assert b"authorization" in before.headers[b"access-control-allow-headers"]
+    methods = before.headers[b"access-control-allow-methods"].decode().split(", ")
+    assert methods == ["GET", "POST", "PUT", "PATCH", "DELETE"], "what our routes take"
     answer = await stage.ask(origin=origin)
     assert answer.headers[b"access-control-allow-origin"] == origin.encode()
     assert answer.headers[b"access-control-expose-headers"] == b"*"
