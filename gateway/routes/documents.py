@@ -137,9 +137,9 @@ class DocumentRoutes:
         library, _, _ = self._gateway.opened()
         collection_id = await collection_of(library, principal_of(request))
         name = request.path_params["record"]
-        return json_response(
-            {"forgotten_count": await library.documents.forget([name], collection_id=collection_id)}
-        )
+        count = await library.documents.forget([name], collection_id=collection_id)
+        self._gateway.forget_seen()
+        return json_response({"forgotten_count": count})
 
     async def _writing(self, request: Request) -> tuple[Library, int]:
         library, _, _ = self._gateway.opened()

@@ -140,6 +140,7 @@ class InsightRoutes:
     async def _forget(self, request: Request, names: list[str]) -> Response:
         library, collection_id = await self._asked(request)
         count = await library.insights.forget(names, collection_id=collection_id)
+        self._gateway.forget_seen()
         return json_response({"forgotten_count": count})
 
 

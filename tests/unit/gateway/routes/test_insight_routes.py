@@ -51,6 +51,25 @@ async def test_an_insight_is_remembered_read_listed_changed_and_forgotten(
     assert [one["text"] for one in page["insights"]] == ["Never on Fridays."]
 
 
+@pytest.mark.parametrize("kind", ["insight", "chunk"])
+async def test_what_is_forgotten_is_in_no_message_in_memory_either(
+    client: aiohttp.ClientSession, kind: str
+) -> None:
+    """As when a thread is forgotten, or an agent forgets over MCP."""
+    said = "The password is swordfish."
+    if kind == "insight":
+        _, told = await remember(client, said)
+    else:
+        _, told = await ask(client, "PUT", "/chunks", data=said.encode())
+    path = {"insight": "/insights", "chunk": "/records"}[kind]
+    async with client.post("/v1/chat/completions", json=chat("hello")) as answer:
+        assert answer.status == 200
+    assert (await ask(client, "DELETE", f"{path}/{told['id']}"))[0] == 200
+    async with client.get("/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    assert 'library_cache{cache="messages",what="entries"} 0.0' in lines
+
+
 async def test_an_insight_lies_on_the_desk_with_who_and_when(
     client: aiohttp.ClientSession,
 ) -> None:
