@@ -22,7 +22,7 @@ from governor.state import DeskEntry
 from governor.turn import PreparedTurn, Recall
 from library.asking import Question, ask
 from library.errors import LibraryError, Unacceptable, UnknownRecord
-from library.kinds.opening import open_record
+from library.kinds.opening import CHARS_MAX, open_record
 from library.kinds.teams import shelf_of
 from library.library import Library
 from library.masking import mask
@@ -30,6 +30,8 @@ from library.records import Hit, RecordedTurn
 
 QUERY_CHARS_MAX = 1_000
 """Of a question; a longer one is cut, as a search would."""
+NAME_CHARS_MAX = 256
+"""Of a record's id; both are what a model wrote, and stand in the report."""
 HITS = 8
 """Where the model asks for no number."""
 KEPT_CHARS_MIN = 80
@@ -90,10 +92,11 @@ class Shelf:
             return _refused(call, "'query' must be words to look for.")
         is_number = isinstance(limit, int) and not isinstance(limit, bool)
         count = min(max(limit, 1), HITS_MAX) if is_number else HITS
+        query = query[:QUERY_CHARS_MAX]
         found = await ask(
             self.library,
             Question(
-                words=query[:QUERY_CHARS_MAX],
+                words=query,
                 asked_on=self.asked_on,
                 collection_id=self.recorded.collection_id,
                 limit=count,
@@ -141,7 +144,7 @@ class Shelf:
 
     async def _open(self, call: Call, given: dict[str, Any], fits: Fits) -> Looked:
         name, first, last = given.get("id"), given.get("first_line"), given.get("last_line")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
             return _refused(call, "'id' must name a record.")
         found = await open_record(
             self.library,
@@ -168,10 +171,11 @@ def _refused(call: Call, why: str) -> Looked:
 
 
 def _fitted(text: str, fits: Fits) -> str:
-    """Return as much of a text as fits, head and tail; "" where that would say nothing."""
-    if fits(text):
+    """Return as much of a text as fits, head and tail, and no more than is opened of lines: one
+    line may have any length, and who counts it keeps others waiting. "" where that says nothing."""
+    if len(text) <= CHARS_MAX and fits(text):
         return text
-    low, high = 0, len(text)
+    low, high = 0, min(len(text), CHARS_MAX)
     while high - low > KEPT_CHARS_MIN:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(_shortened(text, middle)) else (low, middle)
