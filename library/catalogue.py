@@ -199,10 +199,10 @@ class Catalogue:
 
     async def _rewrite(self, lexical: Lexical, seqs: set[int]) -> None:
         """Index events anew, in one commit; those that are gone from the store are dropped."""
-        left = set(seqs)
+        left, last = set(seqs), max(seqs, default=0)
         batches = self._store.indexed_events(after=min(seqs, default=0) - 1, batch=_REBUILD_BATCH)
         async for batch in batches:
-            if not left or batch[0][0].seq > max(left):
+            if not left or batch[0][0].seq > last:
                 break
             mine = [(event, one.passages) for event, one in batch if event.seq in left]
             await _add(lexical, mine)

@@ -141,7 +141,8 @@ def purge(
 ) -> None:
     """Delete the threads and records ID... for good, archived or not, whatever keeps them.
 
-    As `forget`, of any number at once: the files are rewritten once for all of them.
+    As `forget`, of any number at once: the files are rewritten once for all of them. The id of a
+    message or a part stands for all of its thread.
     """
     settings = loaded_settings(config=config, db=db).settings
     if not is_sure and not is_confirmed(f"Delete {', '.join(ids)} for good?"):

@@ -1,10 +1,14 @@
 import asyncio
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from library import catalogue
-from library.catalogue import META_KEY, is_sound
+from library.catalogue import META_KEY, Catalogue, is_sound
 from library.embedding.hashing import HashingEmbedder
 from library.errors import StoreUnavailable, UnknownRecord
 from library.lexical import Lexical, LexicalUnavailable, stems
@@ -380,3 +384,27 @@ async def test_a_deletion_that_failed_after_its_rows_were_gone_leaves_no_word(
         await told(library, "t", "and one more")
         assert not has_secret(db)
         assert await kept.texts("kept code") == ["The kept code is merlin"]
+
+
+async def test_a_large_file_is_rewritten_in_time_linear_in_it(tmp_path: Path) -> None:
+    """Each batch looked through all that was still to come: a minute of a million events."""
+    count = 300_000
+
+    class Stored:
+        async def indexed_events(self, *, after: int, batch: int) -> AsyncIterator[list[Any]]:
+            nothing = SimpleNamespace(passages=())
+            for first in range(after + 1, count, batch):
+                yield [(SimpleNamespace(seq=seq), nothing) for seq in range(first, first + batch)]
+
+    class Index:
+        def add(self, documents: object, *, replaced: object) -> None:
+            pass
+
+        def commit(self) -> None:
+            pass
+
+    owner = Catalogue(Stored(), tmp_path)  # type: ignore[arg-type]
+    started = time.process_time()
+    await owner._rewrite(Index(), {*range(1, count)})  # type: ignore[arg-type]
+    took_s = time.process_time() - started
+    assert took_s < 2.0
