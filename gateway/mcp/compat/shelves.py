@@ -42,6 +42,7 @@ from gateway.mcp.shapes import QUERY_CHARS_MAX, Limit, Name, within
 from gateway.mcp.tools.reading import EMBEDDER_WAIT_S
 from gateway.routes.promotions import promoted
 from library.asking import Question, ask, first_event
+from library.kinds.record import Shelved
 from library.kinds.words import LONGEST_INSIGHT_CHARS
 
 PARTS_MAX = 1_000
@@ -86,8 +87,9 @@ class ShelfTools:
             "thread_no": thread_no,
             "collection_id": asker.collection_id,
         }
+        known = None
         if book_id is not None:
-            await self._clear(asker, book_id)
+            known = await book_named(asker, book_id, reach=asker.collection_id)
         if len(text) <= LONGEST_INSIGHT_CHARS:
             told = await library.insights.remember(text, source=source, merges=False, **about)
             record = told.insight.record
@@ -95,6 +97,8 @@ class ShelfTools:
             record = (
                 await library.documents.shelve_chunk(text, type="snapshot", title=source, **about)
             ).record
+        if known is not None and known.id != record.id:  # Not before: what is refused costs none.
+            await self._forget(asker, known)
         if scope == "team":
             done = await promoted(
                 library,
@@ -107,13 +111,12 @@ class ShelfTools:
             record = done.record
         return {"shelved": True, "book": record_view(asker, record, text)}
 
-    async def _clear(self, asker: Asker, book_id: str) -> None:
-        """Make room for another text under an id of the caller's."""
-        known = await book_named(asker, book_id, reach=asker.collection_id)
-        if known is not None:
-            kind = asker.library.insights if known.facts.kind == "insight" else None
-            forget = (kind or asker.library.documents).forget
-            await forget([known.id], collection_id=asker.collection_id)
+    async def _forget(self, asker: Asker, record: Shelved) -> None:
+        """Delete the last text under an id of the caller's."""
+        library = asker.library
+        shelf = library.insights if record.facts.kind == "insight" else library.documents
+        await shelf.forget([record.id], collection_id=asker.collection_id)
+        self._access.gateway.forget_seen()
 
     async def library_shelve_document(
         self,

@@ -63,6 +63,18 @@ async def test_what_the_caller_may_not_or_cannot_have_is_refused(tmp_path: Path)
         assert "owner_session_id" in await one.refused("library_shelve", text="x", scope="thread")
 
 
+async def test_a_book_that_is_refused_leaves_the_last_one_of_its_id(tmp_path: Path) -> None:
+    async with agent(tmp_path) as one:
+        await one.call("library_shelve", text="The kestrel nests on the tower.", book_id="k")
+        await one.refused("library_shelve", text="No.", book_id="k", catalog={"a": "x" * 9_999})
+        found = await one.call("library_consult", subject="where does the kestrel nest?")
+        assert [hit["book"]["text"] for hit in found["hits"]] == ["The kestrel nests on the tower."]
+        for _ in range(2):  # A long one is a chunk, and the same one when it comes again.
+            await one.call("library_shelve", text="The kestrel left. " * 1_000, book_id="k")
+            found = await one.call("library_consult", subject="where does the kestrel nest?")
+            assert {hit["book"]["text"][:17] for hit in found["hits"]} == {"The kestrel left."}
+
+
 async def test_a_document_is_shelved_in_place_of_its_last_edition(tmp_path: Path) -> None:
     async with agent(tmp_path) as one:
         text = "".join(f"# Part {at}\n\n{'walrus ' * 100}{at}\n\n" for at in range(8))
