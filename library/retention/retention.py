@@ -252,12 +252,15 @@ class Retention:
         """Tell whether a thread's texts have any of the words, as whole words."""
         last = 0
         while events := await self._events(one, after=last):
-            for event in events:
-                said = _spelled(event.text)
-                if any(word in said for word in wanted):
-                    return True
+            if await asyncio.to_thread(_has_any, [event.text for event in events], wanted):
+                return True
             last = events[-1].seq
         return False
+
+
+def _has_any(texts: Sequence[str], wanted: Sequence[str]) -> bool:
+    spelled = map(_spelled, texts)
+    return any(word in said for said in spelled for word in wanted)
 
 
 def _spelled(text: str) -> str:

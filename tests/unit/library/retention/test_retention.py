@@ -1,5 +1,6 @@
 """Runs of retention on a real library."""
 
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from library.analysis import words
 from library.errors import StoreUnavailable
 from library.library import Library
 from library.retention.policy import Immunity, Policy, Rule
@@ -283,3 +285,23 @@ async def test_what_somebody_takes_out_of_the_archive_stays_out(
     assert (await library.retention.run(MONTH, collection_id=None)).archived == 0
     clock.pass_days(30)
     assert (await library.retention.run(MONTH, collection_id=None)).archived == 1
+
+
+async def test_texts_are_looked_through_for_kept_words_beside_the_event_loop(
+    library: Library, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await chat(library, "a", "the bridge stays")
+    clock.pass_days(31)
+    looking: set[threading.Thread] = set()
+
+    def noted(text: str) -> list[str]:
+        if text.startswith("the "):
+            looking.add(threading.current_thread())
+        return words(text)
+
+    monkeypatch.setattr("library.retention.retention.words", noted)
+    policy = Policy(MONTH.rules, Immunity(words=("bridge",)))
+    plan = await library.retention.preview(policy, collection_id=None)
+    assert plan.kept == {"worded": 1}
+    assert looking
+    assert threading.current_thread() not in looking
