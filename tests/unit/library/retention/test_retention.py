@@ -211,8 +211,8 @@ async def test_a_kept_word_keeps_the_chat_whose_own_record_says_it(
     )
     clock.pass_days(31)
     chats = Rule(kinds=("chat",), archive_after_days=30, purge_after_days=60)
-    for words, archived_count in ((("bridge",), 0), (("tunnel",), 1)):
-        policy = Policy([chats], Immunity(words=words))
+    for kept, archived_count in ((("bridge",), 0), (("tunnel",), 1)):
+        policy = Policy([chats], Immunity(words=kept))
         plan = await library.retention.preview(policy, collection_id=None)
         assert [one.id for one in plan.of("archive")] == [thread] * archived_count
 
