@@ -28,7 +28,7 @@ from gateway.mcp.tools.reading import search
 from library.errors import Unacceptable, UnknownRecord
 from library.kinds.filter import IMPORTANCES, Filter
 from library.kinds.insights import Insight
-from library.kinds.words import tags_of
+from library.kinds.words import LONGEST_TAG_CHARS
 
 
 class RlmMemory:
@@ -98,13 +98,12 @@ class RlmMemory:
     async def _about(self, asker: Asker, query: str, wanted: Filter) -> list[Insight]:
         """Return the insights on a query: best first, and then those with such a tag."""
         result = await search(asker, query, limit=LOOKED_AT, wanted=wanted)
-        names = dict.fromkeys(hit.event.id for hit in result.hits)
-        found = [
-            await asker.library.insights.insight(name, collection_id=asker.reach) for name in names
-        ]
-        tagged, _ = await insights_of(
-            asker, replace(wanted, tags=tags_of([query])), limit=LOOKED_AT
-        )
+        events = {hit.event.seq: hit.event for hit in result.hits}
+        found = await asker.library.insights.of([*events.values()])
+        tag = " ".join(query.lower().split())
+        if len(tag) > LONGEST_TAG_CHARS:
+            return found
+        tagged, _ = await insights_of(asker, replace(wanted, tags=(tag,)), limit=LOOKED_AT)
         known = {one.record.id for one in found}
         return [*found, *(one for one in tagged if one.record.id not in known)]
 

@@ -51,6 +51,8 @@ async def test_insights_are_remembered_recalled_and_forgotten(tmp_path: Path) ->
         recalled = await call("rlm_recall", query="when do we deploy?", limit=1)
         assert "Found 1 insights (total: 2)" in recalled
         assert "(decision/high) [ops, release]\n   We deploy on Tuesdays." in recalled
+        long = "on which day of the week do we deploy, and who decided that, and when was it?"
+        assert "Tuesdays" in await call("rlm_recall", query=long), "longer than a tag can be"
         assert "teal" not in await call("rlm_recall", category="decision")
         assert "Tuesdays" in await call("rlm_recall", importance="high")
         assert "Tuesdays" in await call("rlm_recall", query="release"), "by a tag"
