@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gateway.core import Gateway
-from gateway.routes.answers import collection_of, json_response, only, principal_of, text
+from gateway.routes.answers import collection_of, json_response, principal_of, route, text
 from governor.savings import Prices, savings
 
 TURNS_MAX = 10_000
@@ -21,11 +21,10 @@ class SavingsRoutes:
         self._gateway = gateway
 
     def routes(self) -> list[Route]:
-        return [Route("/library/savings", self.savings, methods=["GET"])]
+        return [route("/savings", self.savings, takes="thread")]
 
     async def savings(self, request: Request) -> Response:
         """Return the sums of each thread at each upstream, the last used last."""
-        only(request, ("thread",))
         library, _, _ = self._gateway.opened()
         reports = await library.store.turn_reports(
             collection_id=await collection_of(library, principal_of(request)),

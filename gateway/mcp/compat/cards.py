@@ -8,11 +8,13 @@ from pydantic import Field
 from gateway.mcp.access import Asker
 from gateway.mcp.shapes import EXCERPT_CHARS, TEXT_CHARS_MAX, Name, cut
 from gateway.refusals import ScopeForbidden
+from gateway.routes.insights import scope_of
 from governor.standing import StandingDesk
 from library.errors import UnknownRecord
 from library.kinds.filter import EVERYTHING, Filter, Importance
 from library.kinds.record import Shelved
 from library.kinds.teams import shelf_of
+from library.overview import EVERY_OWNER
 from library.records import Event, Hit
 
 _LEVELS: dict[Importance, float] = {"low": 0.2, "medium": 0.5, "high": 0.8, "critical": 1.0}
@@ -32,7 +34,7 @@ async def book_named(asker: Asker, name: str, *, reach: int | frozenset[int]) ->
     None: there is neither, but perhaps a message."""
     kinds = asker.library.store.kinds
     [*found], _ = await kinds.records(
-        reach, Filter(tags=(f"book: {name}".lower(),)), owner_no=-1, limit=1, offset=0
+        reach, Filter(tags=(f"book: {name}".lower(),)), owner_no=EVERY_OWNER, limit=1, offset=0
     )
     if found:
         return found[0]
@@ -111,7 +113,7 @@ def record_view(asker: Asker, record: Shelved, text: str) -> Json:
         "catalog": card_of(facts.tags, facts.project),
         "source": facts.source or facts.title,
         "importance": _LEVELS[facts.importance],
-        "scope": "team" if record.team else "thread" if facts.owner_no is not None else "project",
+        "scope": scope_of(record),
         "team_id": record.team,
         "created_at": record.created_at.timestamp(),
         "updated_at": record.updated_at.timestamp(),
