@@ -13,6 +13,7 @@ from library.chain import ROOT
 from library.errors import UnknownRecord
 from library.kinds.masked import masked_facts
 from library.kinds.record import Edition
+from library.kinds.teams import is_shelf
 from library.moving.records import (
     Grafted,
     MovedEvent,
@@ -60,7 +61,8 @@ def graft(
         grafting.take(event)
     has_moved = _settle(tree, thread, grafting)
     if thread.record is not None:
-        _take_record(connection, number, collection_id, thread.record, options)
+        record = _at_home(thread.record, thread.collection)
+        _take_record(connection, number, collection_id, record, options)
     for one in pins:
         seq = grafting.node(one.chain).seq
         if isinstance(one, MovedPin):
@@ -185,6 +187,18 @@ class _Grafting:
 
 def _had_id(event: MovedEvent) -> bool:
     return event.event_id is not None or event.seq is not None
+
+
+def _at_home(record: MovedRecord, collection: str) -> MovedRecord:
+    """Return a record as a copy of what its new collection has, if it is a copy.
+
+    Only a team's shelf has copies of what others have. Anywhere else one that still named the
+    collection of its old library would go when somebody deletes something there.
+    """
+    origin = record.facts.origin
+    if origin is None or is_shelf(collection):
+        return record
+    return replace(record, facts=replace(record.facts, origin={**origin, "collection": collection}))
 
 
 def _take_record(

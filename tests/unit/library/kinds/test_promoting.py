@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -255,3 +255,30 @@ async def test_no_copy_outlives_an_original_that_is_deleted_while_it_is_promoted
     assert await library.store.kinds.copies(name, collection=None) == []
     assert await library.store.moving.threads(collection_id=shelf, after=None, limit=9) == []
     assert await ann.texts("staging database port") == []
+
+
+async def test_a_copy_that_somebody_imported_is_theirs_whatever_its_giver_deletes(
+    library: Library,
+) -> None:
+    ann, bob = await member(library, "ann"), await member(library, "bob")
+    talk = await said(library, "hello")
+    name = await ann.remember(PORT, thread_no=talk.thread_no)
+    copy = await library.promotions.promote(name, collection="ann", team=None)
+    moved = await library.store.moving.events(
+        collection_id=ann.collection_id, thread_id=copy.record.id, after=0, upto=10**9, limit=99
+    )
+    for thread, event in moved:
+        await library.graft(replace(thread, collection="bob"), [event], now=START)
+    assert await library.promotions.undo(name, collection="ann") == 1
+    await library.promotions.promote(name, collection="ann", team=None)
+    await library.forget_thread(talk.thread_id, collection_id=ann.collection_id)
+    _, ann_count = await library.store.kinds.records(
+        ann.collection_id, Filter(), owner_no=-1, limit=9, offset=0
+    )
+    [kept], _ = await library.store.kinds.records(
+        bob.collection_id, Filter(), owner_no=-1, limit=9, offset=0
+    )
+    assert ann_count == 0
+    assert kept.facts.origin is not None
+    assert kept.facts.origin["collection"] == "bob"
+    assert await bob.texts("staging database port") == [PORT]
