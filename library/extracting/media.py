@@ -4,12 +4,11 @@ Text is kept exactly, line ends and indentation included; only a byte order mark
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from library.errors import Unacceptable
 
 DocumentType = Literal["text", "markdown", "code", "html", "pdf"]
-DOCUMENT_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
 TEXT_CHARS_MAX = 10_000_000
 """Of one document: some ten thousand parts."""
 LOOKED_AT_BYTES = 8_192

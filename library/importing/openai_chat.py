@@ -17,7 +17,6 @@ from library.importing.times import moment_in
 
 SESSION_KEYS = ("session_id", "conversation_id", "thread_id", "chat_id", "session")
 _ROLES = frozenset({"user", "assistant", "tool", "function"})
-_SAYS_SOMETHING = ("tool_calls", "function_call", "tool_call_id", "refusal")
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 
 

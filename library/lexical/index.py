@@ -290,9 +290,6 @@ class Lexical:
     def _term(self, field: str, value: int) -> Query:
         return Query.term_query(self._schema, field, value)
 
-    def _terms(self, field: str, values: Sequence[int]) -> Query:
-        return Query.term_set_query(self._schema, field, values)
-
     def _is_nearly_all(self, where: Where) -> bool:
         """Tell whether little of the index can be out of scope; what was deleted counts too."""
         if where.since_s is not None or where.until_s is not None:
