@@ -144,6 +144,7 @@ class ResponsesSplice:
         self._is_first = False
         self._held = None
         self._numbers.clear()
+        self._reasoning.clear()
         self._done.clear()
         self._has_own_call = self.is_waiting = self.has_ended = False
 

@@ -221,6 +221,18 @@ def test_reasoning_that_led_to_a_look_up_only_is_left_out_of_a_response() -> Non
     ]
 
 
+def test_reasoning_behind_a_look_up_hides_no_item_of_the_next_round() -> None:
+    rounds = [
+        responses([("words", "I look."), ("ours", "x"), ("thought", "hm")]),
+        responses([("words", "So."), ("words", "And so."), ("ours", "y")]),
+    ]
+    shown = spliced("responses", rounds)
+    assert b'"library_' not in shown
+    assert read("responses", shown)[0] == [
+        ("words", text) for text in ("I look.", "So.", "And so.")
+    ]
+
+
 def test_thinking_stays_in_a_message_with_its_block() -> None:
     """CASES F1: who answers a call brings back the thinking that led there."""
     rounds = [messages([("thought", "t"), ("ours", "x")]), messages([("theirs", "y")])]
