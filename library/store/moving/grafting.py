@@ -196,7 +196,7 @@ def _at_home(record: MovedRecord, collection: str) -> MovedRecord:
     collection of its old library would go when somebody deletes something there.
     """
     origin = record.facts.origin
-    if origin is None or is_shelf(collection):
+    if origin is None or "collection" not in origin or is_shelf(collection):
         return record
     return replace(record, facts=replace(record.facts, origin={**origin, "collection": collection}))
 
