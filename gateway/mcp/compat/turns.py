@@ -9,7 +9,7 @@ Source of names, parameters and fields: hwillGIT/library-of-context context_cach
 mcp_service.py, models.py (November 2026).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -25,7 +25,7 @@ from gateway.routes.governed import BUDGET, DESK, TOKENS_MAX
 from gateway.routes.handed import UPSTREAM, Session, answered, begin
 from gateway.wire.chat.wire import CHAT
 from governor.memory.adding import add_message
-from governor.standing import DeskRequest, StandingDesks
+from governor.standing import Counting, DeskRequest, StandingDesks
 from governor.turn import Policy, PreparedTurn
 from library.asking import first_event
 from library.errors import UnknownRecord
@@ -81,7 +81,7 @@ class TurnAliases:
         count = self._access.count()
         if user_message and record_user:
             await self._recorded(asker, session_id, "user", user_message)
-        events = await self._recent(asker, session_id)
+        events = [event for event in await self._recent(asker, session_id) if _is_spoken(event)]
         if user_message and not record_user:
             last = [{"role": "user", "content": user_message}]
         else:
@@ -89,13 +89,7 @@ class TurnAliases:
         fixed = count(system_prompt) + sum(count(str(one["content"])) for one in last)
         left = max(0, budget - fixed)
         room = min(left, recent_token_budget or left // 2)
-        recent: list[Event] = []
-        for event in reversed(events):
-            cost = count(event.text)
-            if cost > room:
-                break
-            room -= cost
-            recent.insert(0, event)
+        recent = _newest(events, room, count)
         spent = sum(count(event.text) for event in recent)
         desk = await self._desks.refresh(
             DeskRequest(
@@ -348,6 +342,24 @@ def _prompt(turn: PreparedTurn, messages: list[Json], *, event_id: str | None) -
         "degraded": list(report.degraded),
         "context_mode": "semantic-paging",
     }
+
+
+def _is_spoken(event: Event) -> bool:
+    """Tell whether a message is words alone: a call and its result stand by their ids, which a
+    prompt of plain messages has not."""
+    return event.role in {"user", "assistant"} and bool(event.text)
+
+
+def _newest(events: Sequence[Event], room_tokens: int, count: Counting) -> list[Event]:
+    """Return the newest messages within so many tokens, from one of the user's on (CASES A3)."""
+    newest: list[Event] = []
+    for event in reversed(events):
+        room_tokens -= count(event.text)
+        if room_tokens < 0:
+            break
+        newest.insert(0, event)
+    start = next((at for at, event in enumerate(newest) if event.role == "user"), len(newest))
+    return newest[start:]
 
 
 def _message(event: Event) -> Json:

@@ -4,7 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.unit.gateway.mcp.agents import Agent, agent_on
+import aiohttp
+
+from tests.unit.gateway.mcp.agents import Agent, agent_at, agent_on
+from tests.unit.gateway.serving import served_at
 
 
 @asynccontextmanager
@@ -207,3 +210,36 @@ async def test_messages_are_recorded_and_a_prompt_is_built_from_them(tmp_path: P
         assert short["token_count"] <= 256
         again = await one.call("library_prompt_build", session_id="sea", token_budget=400)
         assert again["messages"][-1]["content"] == "When does the harbour close?"
+
+
+async def test_a_prompt_that_is_built_is_a_legal_one(tmp_path: Path) -> None:
+    """CASES A3, A7, A11: of an agent's session, that calls tools through the gateway."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    sent = [
+        {"role": "user", "content": "Look out. " * 60},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Fog."},
+        {"role": "assistant", "content": "There is fog."},
+        {"role": "user", "content": "Thanks."},
+    ]
+    async with (
+        served_at(tmp_path) as origin,
+        aiohttp.ClientSession(origin) as client,
+        agent_at(origin, query="?compat=library") as one,
+    ):
+        headers = {"x-library-session": "sea"}
+        body = {"model": "gpt-4o", "messages": sent}
+        async with client.post("/v1/chat/completions", json=body, headers=headers) as answer:
+            assert answer.status == 200
+        for recent in (64, 4_000):
+            built = await one.call(
+                "library_prompt_build",
+                session_id="sea",
+                user_message="And now?",
+                record_user=False,
+                recent_token_budget=recent,
+            )
+            said = [row for row in built["messages"] if row["role"] != "system"]
+            assert {row["role"] for row in said} == {"user", "assistant"}
+            assert said[0]["role"] == said[-1]["role"] == "user"
+            assert all(row["content"] for row in said)
