@@ -207,6 +207,15 @@ class SqliteStore:
     # -- reading -------------------------------------------------------------------------------
     async def collection_id(self, name: str) -> int:
         """Return the number of collection `name`, making it when it is new."""
+
+        # Every search asks: one that is there waits for no writer, and is there when none can be.
+        def work(connection: sqlite3.Connection) -> int | None:
+            row = connection.execute(SQL["collection"], (name,)).fetchone()
+            return None if row is None else int(row[0])
+
+        known = await self._read(work)
+        if known is not None:
+            return known
         return await self._write(lambda connection: collection_number(connection, name))
 
     async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:

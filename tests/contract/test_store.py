@@ -822,3 +822,17 @@ class TestGroupCommit:
         assert after["jobs"] - before["jobs"] == 100
         assert after["commits"] - before["commits"] < 20
         assert len(await store.threads(collection_id=None, limit=1000)) == 91
+
+
+async def test_a_collection_that_is_there_is_found_without_the_writer(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = await store.collection_id("home")
+
+    async def full(*_: object) -> None:
+        raise StoreUnavailable("full")
+
+    monkeypatch.setattr(store, "_write", full)
+    assert await store.collection_id("home") == number
+    with pytest.raises(StoreUnavailable):
+        await store.collection_id("new")
