@@ -28,7 +28,7 @@ from gateway.routes.governed import OFF_LOOP_BYTES, policy
 from gateway.routes.passthrough import PassThrough
 from gateway.routing import Target
 from gateway.wire.lenient import dumped, loaded, mended
-from gateway.wire.reading import positive
+from gateway.wire.reading import MODEL_CHARS_MAX, positive
 from governor.budget import allowed_tokens, settled
 from governor.counting import MessageCounter
 from governor.errors import BudgetTooSmall
@@ -113,7 +113,7 @@ class _Asked:
     """What of a request is looked at."""
 
     model: str
-    """"": it names none."""
+    """"": it names none that is one."""
     reply_tokens: int | None
     prompts: list[_Prompt]
 
@@ -126,12 +126,13 @@ def _asked(body: bytes) -> _Asked:
     if not isinstance(fields, dict):
         return _Asked("", None, [_prompt([body.decode("utf-8", "replace")])])
     model, given = fields.get("model"), fields.get("prompt")
+    is_named = isinstance(model, str) and len(model) <= MODEL_CHARS_MAX
     given = given if isinstance(given, list) else [given]
     if any(isinstance(one, int) for one in given):
         given = [given]
     suffix = fields.get("suffix")
     return _Asked(
-        model if isinstance(model, str) else "",
+        str(model) if is_named else "",
         positive(fields.get("max_tokens")),
         [_prompt([*(one if isinstance(one, list) else [one]), suffix]) for one in given],
     )

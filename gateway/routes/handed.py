@@ -20,6 +20,7 @@ from starlette.routing import Route
 from gateway.auth import Principal
 from gateway.body import read_body
 from gateway.core import Gateway
+from gateway.identity import SESSION_CHARS_MAX
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import json_response, principal_of, route
@@ -188,6 +189,8 @@ class HandedRoutes:
         }
         model, focus = fields.text("model") or MODEL, fields.text("focus")
         event_id = fields.text("event_id")
+        if event_id is not None:
+            _check_name(event_id, "event_id")
         fields.done()
         turn, messages = await begin(
             self._gateway, session, sent, model=model, asked=asked, focus=focus, event_id=event_id
@@ -223,4 +226,12 @@ class HandedRoutes:
         collection = fields.text("collection") or principal.collection
         if collection != principal.collection and not principal.is_owner:
             raise ScopeForbidden("reach another collection")
-        return Session(principal, collection, fields.needed("session"))
+        name = fields.needed("session")
+        _check_name(name, "session")
+        return Session(principal, collection, name)
+
+
+def _check_name(value: str, name: str) -> None:
+    """See that a session or an event's id is what the headers of a chat may say (DESIGN 4.2)."""
+    if not 0 < len(value) <= SESSION_CHARS_MAX or not value.isprintable():
+        raise BadParameter(name, f"1 to {SESSION_CHARS_MAX} printable characters")

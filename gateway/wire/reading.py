@@ -18,6 +18,8 @@ from governor.message import Message
 
 ITEMS_MAX = 100_000
 """Some times the longest agent sessions; so many new ones take 16 s to store (2 cores)."""
+MODEL_CHARS_MAX = 1_024
+"""Of a model's name, which may be a path; counters, prices and calibrations are kept by it."""
 WRITABLE_DEPTH = 250
 """orjson reads 1,024 levels and writes 254; what the gateway may have to write is held to that."""
 Read = Callable[[bytes], tuple[Message, ...]]
@@ -75,8 +77,10 @@ def model_of(fields: Mapping[str, Any]) -> str:
 
     """
     model = fields.get("model")
-    if not isinstance(model, str):
-        raise MalformedRequest("'model' must be a string", param="model")
+    if not isinstance(model, str) or len(model) > MODEL_CHARS_MAX:
+        raise MalformedRequest(
+            f"'model' must be a string of at most {MODEL_CHARS_MAX} characters", param="model"
+        )
     return model
 
 
