@@ -486,8 +486,9 @@ DELETE FROM event WHERE branch_id IN (SELECT id FROM branch WHERE thread_no = ? 
 -- name: delete_other_branches
 DELETE FROM branch WHERE thread_no = ? AND id <> ?
 
+-- Two parts that were pinned may be one now: its pin stays, and the other goes with its event.
 -- name: move_pin
-UPDATE pin SET event_seq = ?1 WHERE event_seq = ?2
+UPDATE OR IGNORE pin SET event_seq = ?1 WHERE event_seq = ?2
 
 -- name: move_older
 UPDATE OR IGNORE replacement SET older_seq = ?1 WHERE older_seq = ?2

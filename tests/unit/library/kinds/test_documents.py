@@ -202,6 +202,20 @@ async def test_a_pin_stays_on_the_part_that_a_new_edition_has_too(ann: Reader) -
     assert teller.recorded.pins == (fresh[1].seq,)
 
 
+@pytest.mark.parametrize("is_alike", [False, True])
+async def test_pins_of_two_parts_of_which_one_is_left_are_one(ann: Reader, is_alike: bool) -> None:
+    one, two = "# One\n\n" + "kestrel " * 150 + "\n\n", "# Two\n\n" + "falcon " * 150 + "\n\n"
+    shelved = await ann.shelve("a.md", (two if is_alike else one) + two)
+    parts = await ann.library.store.kinds.parts(shelved.record.no, limit=9)
+    assert [part.text for part in parts] == [two if is_alike else one, two]
+    for part in parts:
+        await ann.library.store.pin(part.id, collection_id=ann.collection_id, everywhere=True)
+    assert (await ann.shelve("a.md", two)).state == "changed"
+    [fresh] = await ann.library.store.kinds.parts(shelved.record.no, limit=9)
+    pinned = await ann.library.store.pinned(collection_id=ann.collection_id, thread_id=None)
+    assert [event.seq for event in pinned] == [fresh.seq]
+
+
 async def test_a_process_that_dies_in_the_midst_leaves_the_old_edition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
