@@ -25,8 +25,6 @@ from library.runtime.opened import ask_all
 
 HITS = 100
 """Passages that are looked at for a desk."""
-MODEL = "gpt-4o"
-"""Whose tokenizer counts, where none is named."""
 UPSTREAM = "program"
 """What turns of a program say of where they went."""
 SESSION = "main"

@@ -287,17 +287,7 @@ class Insights:
         offset: int = 0,
     ) -> tuple[list[Insight], int]:
         """Return insights that match, last said first, and how many match."""
-        wanted = Filter(
-            ("insight",),
-            wanted.types,
-            wanted.projects,
-            tags_of(wanted.tags),
-            wanted.sources,
-            wanted.importance_least,
-            wanted.importance_most,
-            wanted.since,
-            wanted.until,
-        )
+        wanted = replace(wanted, kinds=("insight",), tags=tags_of(wanted.tags))
         records, count = await self._store.kinds.records(
             collection_id, wanted, owner_no=thread_no, limit=limit, offset=offset
         )
