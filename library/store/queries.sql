@@ -548,6 +548,9 @@ WHERE r.collection_id IN (SELECT value FROM json_each(:reach)) AND t.head_branch
   AND (:owner_no = -1 OR r.owner_no IS NULL OR r.owner_no = :owner_no)
 ORDER BY r.said_at DESC, r.thread_no DESC LIMIT :limit OFFSET :offset
 
+-- name: owner_of_record
+SELECT owner_no FROM record WHERE thread_no = ?
+
 -- name: owned_records
 SELECT owner_no, thread_no FROM record WHERE collection_id = ? AND owner_no IS NOT NULL
 

@@ -228,13 +228,22 @@ def pin(
 
     """
     event = event_by_id(connection, identifier, collection_id)
-    # Nobody asks from the thread of a record that is no chat.
-    thread_no = None if everywhere or event.kind != "chat" else event.thread_no
+    thread_no = None if everywhere else _asking_from(connection, event)
     others = (event.collection_id, thread_no, event.seq)
     if connection.execute(SQL["count_other_pins"], others).fetchone()[0] >= PINS_MAX:
         raise TooManyPins(PINS_MAX)
     connection.execute(SQL["insert_pin"], (event.collection_id, thread_no, event.seq))
     return event.seq
+
+
+def _asking_from(connection: sqlite3.Connection, event: Event) -> int | None:
+    """Return the thread whose prompts may have an event; None: every one's. Nobody asks from the
+    thread of a record that is no chat, but one thread may be the only one that finds it."""
+    if event.kind == "chat":
+        return event.thread_no
+    (owner_no,) = connection.execute(SQL["owner_of_record"], (event.thread_no,)).fetchone()
+    assert owner_no is None or isinstance(owner_no, int)
+    return owner_no
 
 
 def unpin(connection: sqlite3.Connection, identifier: str, *, collection_id: int | None) -> bool:

@@ -177,6 +177,20 @@ async def test_what_is_changed_beside_the_text_makes_no_version(ann: Owner) -> N
     )
 
 
+async def test_what_one_thread_alone_finds_is_pinned_for_no_other(ann: Owner) -> None:
+    own, other = Teller(ann.library, "own", "ann"), Teller(ann.library, "other", "ann")
+    for teller in (own, other):
+        await teller.tell("hello")
+    assert own.recorded is not None
+    told = await ann.remember("The spare key hangs in the shed.", thread_no=own.recorded.thread_no)
+    event = told.insight.event
+    await ann.library.store.pin(event.id, collection_id=ann.collection_id, everywhere=False)
+    for teller, pins in ((own, (event.seq,)), (other, ())):
+        await teller.tell("again")
+        assert teller.recorded is not None
+        assert teller.recorded.pins == pins
+
+
 async def test_a_critical_insight_is_pinned_for_every_thread_until_it_is_so_no_longer(
     ann: Owner,
 ) -> None:
