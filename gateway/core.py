@@ -24,7 +24,7 @@ from gateway.readiness import UNRECORDED, Readiness
 from gateway.refusals import NotReady
 from gateway.relay import Relay
 from gateway.retention.schedule import Schedule
-from gateway.routing import Routing
+from gateway.routing import Routing, Target
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
 from gateway.turn import Ended
@@ -35,7 +35,7 @@ from gateway.upstream.protocol import Upstream
 from gateway.upstream.speaking import Speaking
 from gateway.wire.seen import SeenMessages
 from gateway.wire.wires import WIRES
-from governor.counting import Counters
+from governor.counting import Counters, MessageCounter
 from governor.governor import Clock, Governor
 from governor.turn import PreparedTurn
 from library.library import Library
@@ -85,6 +85,15 @@ class Gateway:
         if self.library is None or self.routing is None or self.relay is None:
             raise NotReady("the gateway is starting or stopping; try again")
         return self.library, self.routing, self.relay
+
+    def counter_of(self, target: Target) -> MessageCounter:
+        """Return what counts tokens as a target's model does."""
+        return self.counters.counter_for(
+            target.model.name,
+            tokenizer=target.model.tokenizer or None,
+            upstream=target.upstream.name,
+            upstream_count=target.upstream.count_tokens,
+        )
 
     async def authenticate(self, headers: Headers) -> Principal:
         """Return who asks.

@@ -51,6 +51,18 @@ async def collection_of(library: Library, principal: Principal) -> int | None:
     return await library.store.collection_id(principal.collection)
 
 
+async def status_of(library: Library, collection_id: int | None) -> dict[str, Any]:
+    """Return how the library is, with what is quarantined of one collection (None: of all): ids and
+    errors may hold words."""
+    found = await library.status()
+    rows = found["quarantined"]
+    if rows and collection_id is not None:
+        seqs = [row["seq"] for row in rows]
+        own = {event.seq for event in await library.store.events(seqs, collection_id=collection_id)}
+        found["quarantined"] = [row for row in rows if row["seq"] in own]
+    return found
+
+
 def only(request: Request, known: Sequence[str]) -> None:
     """Refuse a query parameter that would be passed over.
 

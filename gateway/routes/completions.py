@@ -26,7 +26,6 @@ from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.routes.governed import OFF_LOOP_BYTES, policy
 from gateway.routes.passthrough import PassThrough
-from gateway.routing import Target
 from gateway.wire.lenient import dumped, loaded, mended
 from gateway.wire.reading import MODEL_CHARS_MAX, positive
 from governor.budget import allowed_tokens, settled
@@ -74,7 +73,7 @@ class Completions:
             policy(self._gateway.settings, target, principal, headers), OwnSettings()
         )
         budget = allowed_tokens(governing, reply_tokens=asked.reply_tokens)
-        counter = self._counter(target)
+        counter = self._gateway.counter_of(target)
         await counter.prime([text for prompt in asked.prompts for text in prompt.texts], ())
 
         def counted() -> int:
@@ -89,14 +88,6 @@ class Completions:
             (b"x-library-prompt-tokens", str(needed).encode()),
             (b"x-library-budget-tokens", str(budget).encode()),
         ]
-
-    def _counter(self, target: Target) -> MessageCounter:
-        return self._gateway.counters.counter_for(
-            target.model.name,
-            tokenizer=target.model.tokenizer or None,
-            upstream=target.upstream.name,
-            upstream_count=target.upstream.count_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True)

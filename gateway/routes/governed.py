@@ -175,12 +175,7 @@ class Governed:
             schemas=request.schemas,
             reply_tokens=request.reply_tokens,
             policy=governing,
-            counter=self._gateway.counters.counter_for(
-                target.model.name,
-                tokenizer=target.model.tokenizer or None,
-                upstream=target.upstream.name,
-                upstream_count=target.upstream.count_tokens,
-            ),
+            counter=self._gateway.counter_of(target),
             dialect=self._dialect,
             event_id=_event_id(headers),
             is_recorded=is_recorded,

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,6 +28,7 @@ from gateway.routes.answers import (
     principal_of,
     reach_of,
     route,
+    status_of,
     team_ids,
     text,
 )
@@ -86,21 +86,11 @@ class LibraryRoutes:
     # -- reading ---------------------------------------------------------------------------------
     async def status(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()
-        found = await library.status()
-        if found["quarantined"] and not principal_of(request).is_owner:
-            found["quarantined"] = await self._own(request, found["quarantined"])
+        found = await status_of(library, await collection_of(library, principal_of(request)))
         problem = self._gateway.readiness.store_problem
         settings = self._gateway.settings
         disk = await disk_of(settings.db, low_bytes=settings.low_disk_bytes)
         return json_response({"write_problem": problem, "disk": asdict(disk), **found})
-
-    async def _own(self, request: Request, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return those of some events that are in the caller's collection: their ids and errors
-        may hold words."""
-        library, collection_id = await self._asked(request)
-        seqs = [row["seq"] for row in rows]
-        own = {event.seq for event in await library.store.events(seqs, collection_id=collection_id)}
-        return [row for row in rows if row["seq"] in own]
 
     async def turns(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from gateway.mcp.access import Access
 from gateway.mcp.shapes import LIMIT_MAX, LINE_CHARS, Limit, Name, cut, within
+from gateway.routes.answers import status_of
 from library.overview import domains, sessions
 
 
@@ -76,14 +77,8 @@ class OverviewTools:
     async def status(self, context: Context) -> Status:
         """Say what is recorded, how far it can be found, and what is wrong, if anything."""
         asker = await self.access.asker(context)
-        found = await asker.library.status()
-        if not asker.principal.is_owner:
-            # Ids and errors of other collections may hold words.
-            seqs = [row["seq"] for row in found["quarantined"]]
-            own = await asker.library.store.events(seqs, collection_id=asker.collection_id)
-            mine = {event.seq for event in own}
-            found["quarantined"] = [row for row in found["quarantined"] if row["seq"] in mine]
-        return Status(collection=asker.collection, library=found)
+        mine = None if asker.principal.is_owner else asker.collection_id
+        return Status(collection=asker.collection, library=await status_of(asker.library, mine))
 
     async def domains(self, context: Context) -> Domains:
         """List the projects, types and tags of what was remembered and shelved, to search with."""
