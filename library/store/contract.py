@@ -193,7 +193,7 @@ class Store(Protocol):
     # -- pins and deletion ---------------------------------------------------------------------
     async def pin(self, event_id: str, *, collection_id: int | None, everywhere: bool) -> Event:
         """Pin an event for its thread, or for every thread of its collection; idempotent. A record
-        is for whoever finds it: one thread, or all of them.
+        is for whoever finds it: one thread, or all of them; of an insight the live version counts.
 
         Raises:
             UnknownRecord: no such event there.

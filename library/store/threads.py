@@ -229,11 +229,21 @@ def pin(
     """
     event = event_by_id(connection, identifier, collection_id)
     thread_no = None if everywhere else _asking_from(connection, event)
-    others = (event.collection_id, thread_no, event.seq)
+    seq = _as_it_is_now(connection, event)
+    others = (event.collection_id, thread_no, seq)
     if connection.execute(SQL["count_other_pins"], others).fetchone()[0] >= PINS_MAX:
         raise TooManyPins(PINS_MAX)
-    connection.execute(SQL["insert_pin"], (event.collection_id, thread_no, event.seq))
-    return event.seq
+    connection.execute(SQL["insert_pin"], others)
+    return seq
+
+
+def _as_it_is_now(connection: sqlite3.Connection, event: Event) -> int:
+    """Return the live version of an insight for any of its versions; other events are themselves.
+    A desk may have shown the id of one that was edited since."""
+    if event.kind != "insight":
+        return event.seq
+    row = connection.execute(SQL["record_seq"], (event.thread_no,)).fetchone()
+    return event.seq if row is None else int(row[0])
 
 
 def _asking_from(connection: sqlite3.Connection, event: Event) -> int | None:
@@ -248,8 +258,8 @@ def _asking_from(connection: sqlite3.Connection, event: Event) -> int | None:
 
 def unpin(connection: sqlite3.Connection, identifier: str, *, collection_id: int | None) -> bool:
     """Take a pin away; tell whether there was one."""
-    event = event_by_id(connection, identifier, collection_id)
-    return connection.execute(SQL["delete_pin"], (event.seq,)).rowcount == 1
+    seq = _as_it_is_now(connection, event_by_id(connection, identifier, collection_id))
+    return connection.execute(SQL["delete_pin"], (seq,)).rowcount == 1
 
 
 def pinned(
