@@ -23,12 +23,18 @@ from library.store.tree import Options, Tree
 
 def collection_number(connection: sqlite3.Connection, name: str) -> int:
     """Return the number of a collection, making it when it is new."""
-    row = connection.execute(SQL["collection"], (name,)).fetchone()
-    if row is not None:
-        return int(row[0])
+    known = known_collection(connection, name)
+    if known is not None:
+        return known
     number = connection.execute(SQL["insert_collection"], (name,)).lastrowid
     assert number is not None
     return number
+
+
+def known_collection(connection: sqlite3.Connection, name: str) -> int | None:
+    """Return the number of a collection; None: there is none."""
+    row = connection.execute(SQL["collection"], (name,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def record_turn(

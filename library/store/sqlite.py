@@ -43,7 +43,7 @@ from library.store.lanes import Readers, Work, Writer
 from library.store.moving.sqlite_moving import SqliteMoving
 from library.store.names import SqliteNames
 from library.store.opening import open_files
-from library.store.recording import collection_number, record_turn
+from library.store.recording import collection_number, known_collection, record_turn
 from library.store.rows import SqliteRows
 from library.store.shelved.records import SqliteKinds
 from library.store.statements import SQL
@@ -206,17 +206,10 @@ class SqliteStore:
 
     # -- reading -------------------------------------------------------------------------------
     async def collection_id(self, name: str) -> int:
-        """Return the number of collection `name`, making it when it is new."""
-
-        # Every search asks: one that is there waits for no writer, and is there when none can be.
-        def work(connection: sqlite3.Connection) -> int | None:
-            row = connection.execute(SQL["collection"], (name,)).fetchone()
-            return None if row is None else int(row[0])
-
-        known = await self._read(work)
-        if known is not None:
+        """Return the number of collection `name`; only a new one, to be made, needs the writer."""
+        if (known := await self._read(partial(known_collection, name=name))) is not None:
             return known
-        return await self._write(lambda connection: collection_number(connection, name))
+        return await self._write(partial(collection_number, name=name))
 
     async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         """Return the events that exist of `seqs`, in that order."""

@@ -191,6 +191,18 @@ async def test_what_one_thread_alone_finds_is_pinned_for_no_other(ann: Owner) ->
         assert teller.recorded.pins == pins
 
 
+async def test_an_insight_is_pinned_as_it_is_now_by_the_id_of_any_version(ann: Owner) -> None:
+    told = await ann.remember("We deploy on Tuesdays.")
+    fresh = await ann.update(told.insight, text="We deploy on Mondays.")
+    store, old = ann.library.store, told.insight.event
+    assert (await store.pin(old.id, collection_id=None, everywhere=True)).id == fresh.event.id
+    assert [one.id for one in await store.pinned(collection_id=None, thread_id=None)] == [
+        fresh.event.id
+    ]
+    assert await store.unpin(old.id, collection_id=None)
+    assert await store.pinned(collection_id=None, thread_id=None) == []
+
+
 async def test_a_critical_insight_is_pinned_for_every_thread_until_it_is_so_no_longer(
     ann: Owner,
 ) -> None:
