@@ -18,6 +18,8 @@ REPLACES = "replaces"
 """The signal of what a hit has from the older one that it replaces."""
 KEPT_TEXTS = 256
 """A conversation's questions find many of the same replacements again."""
+KEPT_CHARS = 16_384
+"""A longer text is read anew: a few hundred of the longest would be gigabytes."""
 
 
 def with_replacements(
@@ -67,10 +69,15 @@ def _lifted(hit: Hit, score: float) -> Hit:
 
 def _telling(event: Event) -> Passage:
     """Return the passage that states a change, else the first."""
-    return passages_of(event.seq, event.text)[_telling_ordinal(event.text)]
+    is_short = len(event.text) <= KEPT_CHARS
+    ordinal = _kept_ordinal(event.text) if is_short else _telling_ordinal(event.text)
+    return passages_of(event.seq, event.text)[ordinal]
 
 
-@lru_cache(maxsize=KEPT_TEXTS)
 def _telling_ordinal(text: str) -> int:
     spoken = (text[one.start : one.stop] for one in passages_of(0, text))
     return next((at for at, one in enumerate(spoken) if changes(one)), 0)
+
+
+_kept_ordinal = lru_cache(maxsize=KEPT_TEXTS)(_telling_ordinal)
+"""The same, of what comes again."""
