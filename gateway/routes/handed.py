@@ -27,6 +27,7 @@ from gateway.routes.answers import json_response, principal_of, route
 from gateway.routes.asked import Fields
 from gateway.routes.governed import BUDGET, DESK, RECALL, TURN_ID_BYTES, policy
 from gateway.wire.chat.wire import CHAT
+from gateway.wire.protocol import MalformedRequest
 from governor.memory.adding import add_message
 from governor.message import Message
 from governor.turn import Outcome, Policy, PreparedTurn, SwapReport, TurnRequest
@@ -69,7 +70,13 @@ async def begin(
 
     """
     _, routing, relay = gateway.opened()
-    request = CHAT.decode(orjson.dumps({"model": model, "messages": sent}), None)
+    try:
+        body = orjson.dumps({"model": model, "messages": sent})
+    except orjson.JSONEncodeError as error:
+        raise MalformedRequest(
+            f"'messages' cannot be written: {error}", param="messages"
+        ) from error
+    request = CHAT.decode(body, None)
     target = routing.target(model, session.principal)
     made = TurnRequest(
         turn_id=secrets.token_hex(TURN_ID_BYTES),

@@ -8,7 +8,6 @@ twice.
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import orjson
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
@@ -118,18 +117,15 @@ class TurnTools:
             sent.insert(0, {"role": "system", "content": system})
         asked = _headers(budget_tokens, desk_tokens, recall)
         whose = Session(asker.principal, asker.collection, session)
-        try:
-            turn, out = await begin(
-                self._access.gateway,
-                whose,
-                sent,
-                model=model,
-                asked=asked,
-                event_id=event_id,
-                focus=focus,
-            )
-        except (TypeError, orjson.JSONEncodeError) as error:
-            raise ToolError(f"messages: {error}") from error
+        turn, out = await begin(
+            self._access.gateway,
+            whose,
+            sent,
+            model=model,
+            asked=asked,
+            event_id=event_id,
+            focus=focus,
+        )
         return Prepared(**prepared_fields(turn, out))
 
     async def commit(

@@ -11,6 +11,7 @@ from gateway.auth import add_key
 from gateway.mcp.greeting import greeting
 from gateway.mcp.names import SETS, TOOLS
 from gateway.mcp.shapes import ANSWER_CHARS
+from governor.governor import Governor
 from tests.unit.gateway.mcp.agents import Agent, agent_at, texts, with_agent
 from tests.unit.gateway.serving import chat, served_at
 
@@ -360,3 +361,17 @@ async def test_what_the_proxy_recorded_is_found_and_the_other_way_round(tmp_path
         assert (await agent.call("flush", session="chat"))["is_indexed"]
         found = await agent.call("consult", subject="What opens the boathouse?")
         assert found["found"][0]["record"]["session"] == "chat"
+
+
+async def test_a_fault_of_ours_is_not_told_as_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise TypeError("a broken invariant")
+
+    async with served_at(tmp_path) as origin, agent_at(origin) as agent:
+        too_long = [{"role": "user", "content": "x", "n": 2**70}]
+        said = await agent.refused("prepare", session="s", messages=too_long)
+        assert "'messages' cannot be written" in said
+        monkeypatch.setattr(Governor, "prepare", broken)
+        assert "invariant" not in await agent.refused("prepare", session="s", message="hello")
