@@ -72,7 +72,8 @@ async def _opened(
     if first_line is None and last_line is None and generated_seq(name) is not None:
         event = await store.event_by_id(name, collection_id=collection_id)
         first_line, last_line = event.body["lines"]
-    first, last = first_line or 1, last_line or LAST_LINE
+    # Models name any number; the store's end at 2**63.
+    first, last = (max(0, min(at, LAST_LINE)) for at in (first_line or 1, last_line or LAST_LINE))
     parts = await store.kinds.lines(record.no, first=first, last=last, limit=PARTS_MAX)
     _, count = await store.kinds.size(record.no)
     if not parts:

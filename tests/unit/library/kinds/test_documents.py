@@ -202,6 +202,28 @@ async def test_a_pin_stays_on_the_part_that_a_new_edition_has_too(ann: Reader) -
     assert teller.recorded.pins == (fresh[1].seq,)
 
 
+async def test_lines_of_any_number_are_opened_or_refused(ann: Reader) -> None:
+    document = await ann.shelve("a.txt", "one\ntwo\nthree\n")
+    for lines, text in (
+        ((-(2**70), 2**70), "one\ntwo\nthree\n"),
+        ((2, 2**70), "two\nthree\n"),
+        ((2**70, None), None),
+        ((None, -(2**70)), None),
+    ):
+        opening = open_record(
+            ann.library,
+            document.record.id,
+            collection_id=ann.collection_id,
+            first_line=lines[0],
+            last_line=lines[1],
+        )
+        if text is None:
+            with pytest.raises(Unacceptable):
+                await opening
+        else:
+            assert (await opening).text == text
+
+
 @pytest.mark.parametrize("is_alike", [False, True])
 async def test_pins_of_two_parts_of_which_one_is_left_are_one(ann: Reader, is_alike: bool) -> None:
     one, two = "# One\n\n" + "kestrel " * 150 + "\n\n", "# Two\n\n" + "falcon " * 150 + "\n\n"
