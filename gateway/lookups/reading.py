@@ -82,7 +82,7 @@ class Shelf:
                 return await self._search(call, given, fits)
             return await self._open(call, given, fits)
         except (UnknownRecord, Unacceptable) as error:
-            return _refused(call, str(error))
+            return _refused(call, mask(str(error)) if self.masks_secrets else str(error))
         except LibraryError:
             return _refused(call, DOWN)
 

@@ -11,6 +11,7 @@ from gateway.lookups import reading
 from gateway.lookups.offer import OPEN, SEARCH
 from gateway.lookups.reading import Looked, Shelf
 from gateway.wire.lookups.seam import Call
+from library.errors import UnknownRecord
 from library.kinds.opening import CHARS_MAX
 from library.library import Library
 from library.records import RecordedTurn
@@ -18,7 +19,13 @@ from library.records import RecordedTurn
 EVENT = SimpleNamespace(id="e1", thread_no=1)
 
 
-async def looked(name: str, arguments: dict[str, Any], fits: Any = lambda _: True) -> Looked:
+async def looked(
+    name: str,
+    arguments: dict[str, Any],
+    fits: Any = lambda _: True,
+    *,
+    masks_secrets: bool = False,
+) -> Looked:
     shelf = Shelf(
         library=cast(Library, SimpleNamespace(store=SimpleNamespace(collection_id=None))),
         recorded=cast(RecordedTurn, SimpleNamespace(collection_id=1, thread_id="t", thread_no=1)),
@@ -26,7 +33,7 @@ async def looked(name: str, arguments: dict[str, Any], fits: Any = lambda _: Tru
         recall="project",
         teams=(),
         asked_on=date(2026, 11, 30),
-        masks_secrets=False,
+        masks_secrets=masks_secrets,
     )
     return await shelf.look(Call("c", name, json.dumps(arguments)), fits)
 
@@ -65,3 +72,16 @@ async def test_of_what_a_model_writes_no_more_is_kept_than_is_looked_for(
     opened = await looked(OPEN, {"id": "e" * 500_000})
     assert all(len(json.dumps(one.note)) < 2_000 for one in (searched, opened))
     assert len(opened.text) < 2_000
+
+
+async def test_a_secret_that_a_model_writes_as_an_id_is_masked_where_that_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secret = "sk-proj-Zk3vQ9xL2mN8pR5tW7yB4dF6hJ1gS0aC"
+
+    async def open_record(*_: object, **__: object) -> None:
+        raise UnknownRecord(kind="record", name=secret)
+
+    monkeypatch.setattr(reading, "open_record", open_record)
+    assert secret in str(await looked(OPEN, {"id": secret}))
+    assert secret not in str(await looked(OPEN, {"id": secret}, masks_secrets=True))
