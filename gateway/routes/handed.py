@@ -3,8 +3,8 @@ here. MCP's tools, the command line and the routes `POST /library/prepare` and `
 the same by these functions.
 
 Between the two a turn waits in memory. One that is never committed is recorded as abandoned when
-newer ones need its place; after a restart an answer is recorded behind its session's last message
-all the same, and a program that prepares again records nothing twice.
+newer ones need its place, its own collection's first; after a restart an answer is recorded behind
+its session's last message all the same, and a program that prepares again records nothing twice.
 """
 
 import secrets
@@ -97,9 +97,11 @@ async def begin(
         focus=focus,
     )
     turn = await relay.governor.prepare(made)
-    gateway.handed[session.collection, turn.turn_id] = (session.name, turn)
+    key = (session.collection, turn.turn_id)
+    gateway.handed[key] = (session.name, turn)
     if len(gateway.handed) > WAITING_MAX:
-        _, (_, oldest) = gateway.handed.popitem(last=False)
+        own = next(one for one in gateway.handed if one[0] == session.collection)
+        _, oldest = gateway.handed.pop(own if own != key else next(iter(gateway.handed)))
         await relay.governor.commit(oldest, Outcome(TurnState.ABANDONED))
     if turn.plan is None:
         return turn, sent

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from gateway.auth import add_key
+from gateway.routes import handed
 from tests.unit.gateway.serving import served
 
 
@@ -22,3 +24,27 @@ async def test_names_are_what_a_chats_headers_may_say(
     ):
         told = await answer.json()
         assert (answer.status, told["error"]["param"]) == (400, field)
+
+
+async def test_who_prepares_many_turns_takes_no_others_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DESIGN 1.8."""
+    monkeypatch.setattr(handed, "WAITING_MAX", 2)
+    file = tmp_path / "keys.json"
+    keys = {name: add_key(file, key_id=name, collection=name)[1] for name in ("ann", "ben")}
+    async with served(tmp_path, keys_file=str(file)) as client:
+
+        async def posted(name: str, path: str, **body: str) -> tuple[int, Any]:
+            headers = {"authorization": f"Bearer {keys[name]}"}
+            async with client.post(f"/library/{path}", json=body, headers=headers) as answer:
+                return answer.status, await answer.json()
+
+        _, anns = await posted("ann", "prepare", session="s", message="hello")
+        bens = [await posted("ben", "prepare", session="s", message=f"{at}") for at in range(3)]
+        ended = [("ann", anns), *(("ben", one) for _, one in bens)]
+        codes = [
+            (await posted(name, "commit", session="s", content="hi", turn_id=one["turn_id"]))[0]
+            for name, one in ended
+        ]
+        assert codes == [200, 404, 404, 200]
