@@ -1,4 +1,4 @@
-"""Tools that look into the library and change nothing."""
+"""Tools that look into the library and change no word of it; what is opened is active again."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -14,7 +14,7 @@ import orjson
 
 BLOCK_BYTES_MAX = 8 * 2**20
 """Of an event that is looked at; a longer one goes on as it comes."""
-_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_END = re.compile(rb"\r\n\r\n|\n\r\n|\n\n|\r\r")
 _END_BYTES = 4
 _BOM = b"\xef\xbb\xbf"
 

@@ -281,6 +281,13 @@ def test_blocks_are_the_bytes_that_they_were_cut_from(body: bytes, cuts: list[in
     assert out + b"".join(block.raw for block in blocks.finish()) == body
 
 
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n"])
+def test_every_blank_line_ends_an_event(end: str) -> None:
+    """WHATWG HTML, 9.2.6: lines may end in three ways, each in its own; as SseReader has it."""
+    body = f"data: a{end}data: b{end}".encode()
+    assert [block.data for block in Blocks().feed(body)] == [b"a", b"b"]
+
+
 def test_an_event_that_is_too_long_to_be_looked_at_goes_on_as_it_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
