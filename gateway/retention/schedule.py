@@ -60,6 +60,9 @@ class Schedule:
                 await self._look()
             except (LibraryError, OSError) as error:
                 logger.warning("retention did not run: %s", error)
+            except Exception:
+                # A fault of ours: it may not end the schedule, nor what is closed behind it.
+                logger.exception("retention failed")
 
     async def _look(self) -> None:
         settings = self._settings
