@@ -89,9 +89,9 @@ def moment_of(value: str, name: str) -> datetime:
     """
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError as error:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:  # In UTC it may lie beyond the calendar's end.
         raise BadParameter(name, "an ISO 8601 date or time") from error
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def filter_of(request: Request) -> Filter:

@@ -68,6 +68,8 @@ async def test_a_filter_that_says_nothing_it_knows_is_refused(
     for parameters, name in (
         ({"kind": "book"}, "kind"),
         ({"since": "yesterday"}, "since"),
+        ({"since": "0001-01-01T00:00:00+14:00"}, "since"),
+        ({"until": "9999-12-31T23:59:59-14:00"}, "until"),
         ({"importance": "urgent"}, "importance"),
     ):
         status, refused = await ask(client, "GET", "/search", params={"q": "x", **parameters})
