@@ -170,10 +170,11 @@ def _hash(content: str) -> str:
 
 
 def _tags(value: Any) -> tuple[str, ...]:
-    """Return tags, from a list, or from a line with commas between."""
+    """Return tags, from a list, or from a line with commas between; none from anything else."""
     if isinstance(value, str):
         value = value.split(",")
-    return tuple(tag.strip() for tag in value or () if isinstance(tag, str) and tag.strip())
+    tags = value if isinstance(value, list) else ()
+    return tuple(tag.strip() for tag in tags if isinstance(tag, str) and tag.strip())
 
 
 def _line(value: Any) -> str:

@@ -122,7 +122,7 @@ def _single(card: Card, about: dict[str, Any]) -> Record:
 def _about(card: Card) -> dict[str, Any]:
     try:
         about = json.loads(card.metadata)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
 

@@ -149,3 +149,12 @@ def test_a_damaged_memory_is_told(tmp_path: Path) -> None:
     assert [place for place, _ in unread(folder(tmp_path))] == ["session_memory.json"]
     (tmp_path / "session_memory.json").write_text("[]")
     assert unread(folder(tmp_path)) == [("session_memory.json", "it has no 'insights'")]
+
+
+@pytest.mark.parametrize("tags", [7, True, {"a": 1}, None, [7, None]])
+def test_tags_that_are_none_do_not_keep_the_rest_from_being_read(
+    tmp_path: Path, tags: object
+) -> None:
+    rows = [{"content": "A fact.", "tags": tags}, {"content": "Another.", "tags": ["b"]}]
+    (tmp_path / "session_memory.json").write_text(json.dumps({"insights": rows}))
+    assert [one.tags for one in records(list(folder(tmp_path)))] == [(), ("b",)]

@@ -84,13 +84,14 @@ def test_what_a_team_owns_bears_its_name() -> None:
 
 
 def test_what_has_expired_is_left_out_and_broken_cards_are_read_without_them() -> None:
-    fresh, gone, broken = records(
+    fresh, gone, broken, deep = records(
         [
             card("later", expires_at=NOW.timestamp() + 1),
             card("gone", expires_at=NOW.timestamp()),
             card("x")._replace(metadata="no json"),
+            card("y")._replace(metadata="[" * 100_000),
         ],
         now=NOW,
     )
     assert gone is EXPIRED
-    assert isinstance(fresh, Record) and isinstance(broken, Record)
+    assert all(isinstance(one, Record) for one in (fresh, broken, deep))
