@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import orjson
+
 from gateway.lookups.offer import NAMES, has_own_tools, offering
 from gateway.lookups.reading import NO_MORE, NO_ROOM, Looked, Shelf
 from gateway.upstream.protocol import UpstreamRequest
@@ -92,7 +94,7 @@ class Rounds:
         has_own = has_own_tools(self._request)
         is_over = self._count > self._most or (self._count == self._most and not has_own)
         message = self._message(reply)
-        if is_over or message is None:
+        if is_over or message is None or not _is_writable(message):
             return None
         clock = asyncio.get_running_loop().time
         started_s = clock()
@@ -175,6 +177,16 @@ class _Result:
 
     def fits(self, text: str) -> bool:
         return self.tokens(text) <= self._room_tokens
+
+
+def _is_writable(message: Message) -> bool:
+    """Tell whether a message that was read can be written into a request: JSON is read more deeply
+    nested than it is written, and with half a character."""
+    try:
+        orjson.dumps({"messages": [message.raw]})
+    except orjson.JSONEncodeError:
+        return False
+    return True
 
 
 def _told_apart(ids: list[str]) -> list[str]:

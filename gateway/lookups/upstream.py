@@ -118,8 +118,11 @@ class LookingUp:
             reply = await self._upstream.open(asked)
 
     def _says_something(self, bodies: list[dict[str, object]]) -> bool:
-        """Tell whether anything is left of rounds without our calls."""
-        body = orjson.dumps(ROUNDS[self._wire.name].merged(bodies, NAMES))
+        """Tell whether anything is left of rounds without our calls that can be written."""
+        try:
+            body = orjson.dumps(ROUNDS[self._wire.name].merged(bodies, NAMES))
+        except orjson.JSONEncodeError:
+            return False
         try:
             said = [
                 self._wire.dialect.message_of(one) for one in self._wire.read_body(body).messages

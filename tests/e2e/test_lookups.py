@@ -28,6 +28,7 @@ from tests.e2e.answers import (
     stream,
     usage_event,
 )
+from tests.e2e.answers import said as answered
 from tests.e2e.conftest import BUDGET_TOKENS
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.protocols import CHAT, MESSAGES, RESPONSES, Protocol, named_event
@@ -36,6 +37,7 @@ from tests.e2e.talk import Client, filler, small_talk, texts, tool, user
 
 ROUNDS_MAX = 2
 SEARCH, OPEN = "library_search", "library_open"
+NESTED: Any = json.loads("[" * 300 + "]" * 300)
 NEEDLE = "The depot key for bay nineteen hangs behind the walnut clock"
 
 
@@ -319,6 +321,26 @@ def test_a_model_that_never_stops_looking_is_answered_for_in_bounded_rounds(
     assert forbidden == ({"type": "none"} if spoken is MESSAGES else "none")
     assert not plain.json.get("tools")
     assert len(plain.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "look_ups"),
+    [({"content": "\ud83d"}, ROUNDS_MAX + 1), ({"annotations": NESTED}, 1)],
+    ids=["half a character", "nested"],
+)
+def test_a_call_that_cannot_be_written_again_is_answered_for_without_our_tools(
+    looking: GatewayProcess, upstream: StubUpstream, told: Json, look_ups: int, topic: str
+) -> None:
+    """JSON is read more deeply nested than it is written, and with half a character."""
+    calling = {"role": "assistant", "content": None, "tool_calls": [asking("c", query="x")], **told}
+    body = json.dumps(completion(calling, finish="tool_calls")).encode()
+    headers = (("content-type", "application/json"),)
+    upstream.script(*[Answer((body,), headers=headers, framing="length")] * look_ups)
+    upstream.script(answered("plain"))
+    reply = Client(looking.url).chat([user(f"{topic} go")], session=topic)
+    assert (reply.status, reply.text.split()[-1:]) == (200, ["plain"])
+    assert len(upstream.chats) == look_ups + 1
+    assert not upstream.last.json.get("tools")
 
 
 @pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "streamed"])
