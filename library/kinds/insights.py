@@ -183,7 +183,9 @@ class Insights:
     async def _tell_again(self, known: Insight, told: Told, replaced: Sequence[int]) -> Insight:
         """Take what is told anew into the insight that is there."""
         record, now = known.record, self._landing.now()
-        is_other = known.event.text != told.text
+        named = known.event.name or ""
+        is_other = known.event.text != told.text or (told.author != "" and not named)
+        told = replace(told, author=told.author or named)
         both = (record.facts.importance, told.facts.importance)
         change = Change(
             importance=max(both, key=IMPORTANCES.index),

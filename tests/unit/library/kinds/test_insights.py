@@ -136,6 +136,18 @@ async def test_the_same_said_again_is_one_insight_with_its_history(ann: Owner, w
     assert await ann.texts("when do we deploy?") == ["we deploy every release on tuesday morning"]
 
 
+async def test_who_tells_an_insight_again_is_taken_where_nobody_was_named(ann: Owner) -> None:
+    first = await ann.remember("We deploy on Mondays.")
+    again = await ann.remember("We deploy on Mondays.", author="Ada")
+    assert not again.is_new
+    assert again.insight.record.id == first.insight.record.id
+    assert (again.insight.event.name, again.insight.record.version) == ("Ada", 2)
+    later = await ann.remember("We deploy on  Mondays.")
+    assert (later.insight.event.name, later.insight.record.version) == ("Ada", 3)
+    other = await ann.remember("We deploy on  Mondays.", author="Bob")
+    assert (other.insight.event.name, other.insight.record.version) == ("Ada", 3)
+
+
 async def test_what_differs_in_a_number_or_a_kind_is_another_insight(ann: Owner) -> None:
     texts = ["The limit for uploads is 40 MB a file.", "The limit for uploads is 45 MB a file."]
     told = [await ann.remember(text) for text in texts]
