@@ -134,10 +134,16 @@ def list_(keys_file: str | None, config: str | None, is_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     print_table(
-        ("name", "collection", "scope", "budget", "upstream", "since"),
-        [["-" if value is None else str(value) for value in row.values()] for row in rows],
+        ("name", "collection", "scope", "teams", "budget", "upstream", "since"),
+        [[_cell(value) for value in row.values()] for row in rows],
         right=("budget",),
     )
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return "-" if value is None else str(value)
 
 
 @keys.command()

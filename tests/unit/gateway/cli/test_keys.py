@@ -1,0 +1,31 @@
+"""`keys`: what it prints of a keys file."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli.main import cli
+
+
+def test_keys_are_listed_each_value_under_its_heading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    path = str(tmp_path / "keys.json")
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, ["keys", *arguments, "--keys-file", path])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    teams = ("--team", "core", "--team", "art")
+    run("add", "ann", "--scope", "project", *teams, "--budget-tokens", "900")
+    run("add", "bob")
+    head, _, ann, bob = (line.rstrip() for line in run("list").splitlines())
+    columns = ("name", "collection", "scope", "teams", "budget", "upstream", "since")
+    assert tuple(head.split()) == columns
+    teams_at = head.index("teams")
+    assert ann[teams_at:].split()[:4] == ["art,", "core", "900", "-"]
+    assert bob[teams_at:].split()[:3] == ["-", "-", "-"]
