@@ -332,6 +332,7 @@ class Governor:
             counter=request.counter,
             has_lookups=bool(request.lookups),
             used_seqs=laid_anew(paged, desk_before=state.desk_ids if state else ()),
+            pinned_seqs=tuple(event.seq for event in paged.pinned),
         )
 
     async def _layout(self, request: TurnRequest, transcript: Transcript) -> Layout:

@@ -269,6 +269,8 @@ class PreparedTurn:
     """The tools of `TurnRequest.lookups` are counted in, and go out too."""
     used_seqs: tuple[int, ...] = ()
     """Events that were laid on the desk for it."""
+    pinned_seqs: tuple[int, ...] = ()
+    """Events that stand in the prompt as pinned."""
 
 
 @dataclass(frozen=True, slots=True)

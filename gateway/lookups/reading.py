@@ -18,7 +18,7 @@ from gateway.wire.lookups.seam import Call
 from governor.desk.laying import record_of
 from governor.desk.rendering import escaped, heading, rendered_record, shortened_text
 from governor.message import Message
-from governor.state import DeskEntry
+from governor.state import DeskEntry, loaded
 from governor.turn import PreparedTurn, Recall
 from library.asking import Question, ask
 from library.errors import LibraryError, Unacceptable, UnknownRecord
@@ -61,7 +61,9 @@ class Shelf:
     library: Library
     recorded: RecordedTurn
     in_prompt: frozenset[int]
-    """Events that the prompt holds word for word."""
+    """Events that the prompt holds word for word: said, pinned or laid on a desk."""
+    parts_in_prompt: frozenset[tuple[int, int]]
+    """Passages (event, ordinal) of other events that lie on a desk."""
     recall: Recall
     teams: tuple[str, ...]
     """Of the caller; looked at with recall from the team."""
@@ -99,14 +101,15 @@ class Shelf:
                 words=query,
                 asked_on=self.asked_on,
                 collection_id=self.recorded.collection_id,
-                limit=count,
+                limit=count + len(self.parts_in_prompt),
                 thread=self.recorded.thread_id,
                 scope="thread" if self.recall == "thread" else "project",
                 team_ids=await self._team_ids(),
                 exclude_seqs=self.in_prompt,
             ),
         )
-        hits = found.hits[:count]
+        new = [hit for hit in found.hits if not self._lies(hit)]
+        hits = new[:count]
         lines, shown = [HEAD], []
         for hit in hits:
             told = self._told(hit)
@@ -117,7 +120,7 @@ class Shelf:
             "tool": SEARCH,
             "query": mask(query) if self.masks_secrets else query,
             "found": shown,
-            "matched": len(found.hits),
+            "matched": len(new),
         }
         if not hits:
             return Looked(NOTHING, note)
@@ -127,6 +130,9 @@ class Shelf:
         names = self.teams if self.recall == "team" else ()
         number = self.library.store.collection_id
         return frozenset([await number(shelf_of(name)) for name in names])
+
+    def _lies(self, hit: Hit) -> bool:
+        return (hit.passage.seq, hit.passage.ordinal) in self.parts_in_prompt
 
     def _told(self, hit: Hit) -> str:
         passage = hit.passage
@@ -187,11 +193,30 @@ def _shortened(text: str, kept_chars: int) -> str:
 
 
 def seqs_in_prompt(prepared: PreparedTurn, messages: Sequence[Message]) -> frozenset[int]:
-    """Return which of a request's messages are in its prompt, as events."""
+    """Return the events that a prompt holds whole: of the request's messages, pinned, and on the
+    desks, also those of earlier messages."""
     assert prepared.recorded is not None
     spoken = (message for message in messages if message.digest)
     stored = zip(spoken, prepared.recorded.event_seqs, strict=True)
     if prepared.plan is None:
         return frozenset(seq for _, seq in stored)
     whole = {planned.message.digest for planned in prepared.plan if planned.replaced is None}
-    return frozenset(seq for message, seq in stored if message.digest in whole)
+    said = {seq for message, seq in stored if message.digest in whole}
+    laid = {entry.seq for entry in _laid(prepared) if not entry.part}
+    return frozenset({*said, *laid, *prepared.pinned_seqs})
+
+
+def parts_in_prompt(prepared: PreparedTurn) -> frozenset[tuple[int, int]]:
+    """Return the passages on a prompt's desks whose events do not lie there whole. One that is
+    cut may be found again: the rest of it is not there."""
+    return frozenset(
+        (entry.seq, ordinal)
+        for entry in _laid(prepared)
+        if entry.part
+        for ordinal in range(entry.first, entry.last + (not entry.is_cut))
+    )
+
+
+def _laid(prepared: PreparedTurn) -> tuple[DeskEntry, ...]:
+    state = loaded(prepared.prompt_state)
+    return () if state is None or prepared.plan is None else state.entries

@@ -61,3 +61,32 @@ async def test_nothing_is_offered_unless_it_is_asked_for(tmp_path: Path) -> None
         path = "/v1/chat/completions"
         answer = await told(client, path, request(path, FACT, "noted", CALL))
     assert "The tools returned" not in answer
+
+
+async def test_what_lies_on_the_desk_is_not_found_again(tmp_path: Path) -> None:
+    path = "/v1/chat/completions"
+    talk = [FACT, "noted", *[FILLER, "yes"] * 6]
+    async with served(tmp_path, budget_tokens=3_000, lookup_rounds=2) as client:
+        await told(client, path, request(path, *talk, CALL))
+        async with client.get("/library/turns?newest=1") as listed:
+            [report] = (await listed.json())["turns"]
+    assert "e1" in [one["id"] for one in report["swapped_in"] if not one["part"]]
+    [lookup] = report["lookups"]
+    assert "e1" not in lookup["found"]
+
+
+async def test_what_is_pinned_is_not_found_again(tmp_path: Path) -> None:
+    path = "/v1/chat/completions"
+    talk = [FACT, "noted", *[FILLER, "yes"] * 6]
+    async with served(
+        tmp_path, budget_tokens=3_000, minimum_relevance=1.0, lookup_rounds=2
+    ) as client:
+        await told(client, path, request(path, *talk, "Good morning."))
+        async with client.post("/library/pins", json={"event_id": "e1"}) as pinned:
+            assert pinned.ok, await pinned.text()
+        await told(client, path, request(path, *talk, CALL))
+        async with client.get("/library/turns?newest=1") as listed:
+            [report] = (await listed.json())["turns"]
+    assert report["pinned"] == ["e1"]
+    [lookup] = report["lookups"]
+    assert "e1" not in lookup["found"]

@@ -11,10 +11,13 @@ from gateway.lookups import reading
 from gateway.lookups.offer import OPEN, SEARCH
 from gateway.lookups.reading import Looked, Shelf
 from gateway.wire.lookups.seam import Call
+from governor.state import DeskEntry, LaidDesk, PromptState, dumped
+from governor.turn import Counter, PreparedTurn, SwapReport
+from library.asking import Question
 from library.errors import UnknownRecord
 from library.kinds.opening import CHARS_MAX
 from library.library import Library
-from library.records import RecordedTurn
+from library.records import Event, Hit, Passage, RecordedTurn
 
 EVENT = SimpleNamespace(id="e1", thread_no=1)
 
@@ -30,6 +33,7 @@ async def looked(
         library=cast(Library, SimpleNamespace(store=SimpleNamespace(collection_id=None))),
         recorded=cast(RecordedTurn, SimpleNamespace(collection_id=1, thread_id="t", thread_no=1)),
         in_prompt=frozenset(),
+        parts_in_prompt=frozenset({(7, 1)}),
         recall="project",
         teams=(),
         asked_on=date(2026, 11, 30),
@@ -85,3 +89,43 @@ async def test_a_secret_that_a_model_writes_as_an_id_is_masked_where_that_is_ask
     monkeypatch.setattr(reading, "open_record", open_record)
     assert secret in str(await looked(OPEN, {"id": secret}))
     assert secret not in str(await looked(OPEN, {"id": secret}, masks_secrets=True))
+
+
+async def test_a_part_that_lies_on_the_desk_is_not_found_again_but_its_record_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hit(ordinal: int) -> Hit:
+        text = f"part {ordinal}"
+        event = cast(Event, SimpleNamespace(id=f"e7-{ordinal}", text=text))
+        return Hit(event, Passage(7, ordinal, 3, 0, len(text)), 1.0, {})
+
+    asked: list[Question] = []
+
+    async def ask(_: object, question: Question) -> Any:
+        asked.append(question)
+        return SimpleNamespace(hits=(hit(1), hit(2)))
+
+    monkeypatch.setattr(reading, "ask", ask)
+    monkeypatch.setattr(Shelf, "_told", lambda _, hit: hit.event.text)
+    found = await looked(SEARCH, {"query": "part", "limit": 1})
+    assert asked[0].limit == 2, "room for the one that is left out"
+    assert found.note["found"] == ["e7-2"]
+    assert found.note["matched"] == 1
+
+
+def test_a_prompt_holds_what_is_pinned_and_what_lies_on_its_desks() -> None:
+    whole = DeskEntry(seq=3, first=0, last=0, part_count=1, start=0, stop=5)
+    some = DeskEntry(seq=4, first=1, last=2, part_count=4, start=5, stop=9)
+    cut = DeskEntry(seq=5, first=0, last=0, part_count=1, start=0, stop=5, is_cut=True)
+    state = PromptState(desks=(LaidDesk(1, (whole,)), LaidDesk(2, (some, cut))))
+    prepared = PreparedTurn(
+        "t",
+        cast(RecordedTurn, SimpleNamespace(event_seqs=())),
+        (),
+        SwapReport("t"),
+        dumped(state),
+        cast(Counter, None),
+        pinned_seqs=(9,),
+    )
+    assert reading.seqs_in_prompt(prepared, ()) == {3, 9}
+    assert reading.parts_in_prompt(prepared) == {(4, 1), (4, 2)}
