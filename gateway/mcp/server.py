@@ -13,7 +13,15 @@ from typing import Any
 import orjson
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
 
 from gateway.errors import ANSWERED
 from gateway.mcp.compat.names import NEEDED, system_of
@@ -138,6 +146,17 @@ class LibraryServer(MCPServer):
                 structured_content=result.structured_content,
             )
         return result
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            # With a cause of its own it came from within a prompt: a fault of ours, to be logged.
+            if error.__cause__ is not None and error.__cause__.__cause__ is not None:
+                raise
+            raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
 
 
 def make_server(parts: Parts, *, tools: frozenset[str]) -> LibraryServer:

@@ -1,5 +1,8 @@
 """The tools as the official client sees them, over HTTP, on a real gateway."""
 
+import logging
+import queue
+from logging.handlers import QueueHandler
 from pathlib import Path
 
 import aiohttp
@@ -265,6 +268,24 @@ async def test_prompts_name_the_session(agent: Agent) -> None:
     assert names == {"start_of_session", "end_of_session"}
     prompt = await agent.client.get_prompt("start_of_session", {"session": "s7", "task": "Tidy."})
     assert "'s7'" in str(prompt.messages) and "Tidy." in str(prompt.messages)
+
+
+@with_agent
+async def test_a_prompt_without_its_argument_is_refused_and_no_fault_in_the_log(
+    agent: Agent,
+) -> None:
+    heard: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    handler = QueueHandler(heard)
+    handler.setLevel(logging.WARNING)
+    logging.getLogger("mcp").addHandler(handler)
+    try:
+        with pytest.raises(MCPError, match=r"Missing required arguments: \{'session'\}"):
+            await agent.client.get_prompt("end_of_session", {})
+        with pytest.raises(MCPError, match="Unknown prompt: lunch"):
+            await agent.client.get_prompt("lunch", {"session": "s7"})
+    finally:
+        logging.getLogger("mcp").removeHandler(handler)
+    assert heard.empty()
 
 
 @with_agent
