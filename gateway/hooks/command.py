@@ -8,6 +8,7 @@ import difflib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,14 @@ from typing import Any
 import click
 
 from gateway.cli.options import Mistake, config_option, db_option, loaded_settings
-from gateway.hooks.installing import UnusableSettings, parsed, with_ours, without_ours, written
+from gateway.hooks.installing import (
+    PROGRAM,
+    UnusableSettings,
+    parsed,
+    with_ours,
+    without_ours,
+    written,
+)
 from gateway.hooks.words import LANGUAGES, language_of, said
 
 INPUT_BYTES_MAX = 4 * 2**20
@@ -215,9 +223,25 @@ def install(
         project,
         dry_run,
         lambda settings: with_ours(
-            settings, everywhere=shlex.join(spoken), of_library=shlex.join(placed)
+            settings,
+            program=program(),
+            everywhere=shlex.join(spoken),
+            of_library=shlex.join(placed),
         ),
     )
+
+
+def program() -> tuple[str, ...]:
+    """Return how an agent starts this program: by name where any shell finds it, else by its path,
+    since an environment that is active here need not be where the agent is started."""
+    own = Path(sys.executable).parent
+    is_environment = sys.prefix != sys.base_prefix
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    anywhere = [one for one in folders if not (is_environment and Path(one).absolute() == own)]
+    if shutil.which(PROGRAM, path=os.pathsep.join(anywhere)):
+        return (PROGRAM,)
+    found = shutil.which(PROGRAM, path=str(own))
+    return (found,) if found else (sys.executable, "-m", "gateway.cli.main")
 
 
 @hook.command()

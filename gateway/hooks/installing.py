@@ -5,9 +5,14 @@ mended: it is somebody's settings.
 """
 
 import json
+import re
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
-COMMAND = "library-of-context hook"
+PROGRAM = "library-of-context"
+_OURS = re.compile(r"""(?:library-of-context(?:\.exe)?|-m gateway\.cli\.main)['"]? hook """)
+"""By its bare name, by its path, quoted or not, or as a module."""
 HOOKS: dict[str, tuple[str, str, int]] = {
     # Event -> matcher, our command, seconds that it may take.
     "PreCompact": ("*", "pre-compact", 30),
@@ -69,14 +74,21 @@ def without_ours(settings: Json) -> Json:
     return left
 
 
-def with_ours(settings: Json, *, everywhere: str = "", of_library: str = "") -> Json:
+def with_ours(
+    settings: Json,
+    *,
+    program: Sequence[str] = (PROGRAM,),
+    everywhere: str = "",
+    of_library: str = "",
+) -> Json:
     """Return settings with our hooks behind all others, each once; the same again changes
     nothing. Arguments are for all hooks, or for those that ask the library."""
+    ours = shlex.join((*program, "hook"))
     found = without_ours(settings)
     hooks = dict(found.get("hooks", {}))
     for event, (matcher, name, timeout_s) in HOOKS.items():
         asks = "" if event == "PostToolUse" else of_library
-        command = " ".join(filter(None, (f"{COMMAND} {name}", everywhere, asks)))
+        command = " ".join(filter(None, (f"{ours} {name}", everywhere, asks)))
         own = {"type": "command", "command": command, "timeout": timeout_s}
         hooks[event] = [*hooks.get(event, []), {"matcher": matcher, "hooks": [own]}]
     return {**found, "hooks": hooks}
@@ -84,7 +96,7 @@ def with_ours(settings: Json, *, everywhere: str = "", of_library: str = "") -> 
 
 def is_ours(hook: Any) -> bool:
     command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and f"{COMMAND} " in command
+    return isinstance(command, str) and _OURS.search(command) is not None
 
 
 def written(settings: Json) -> str:

@@ -1,4 +1,7 @@
 import json
+import os
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -6,7 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.hooks.command import hook
+from gateway.hooks.command import hook, program
 from gateway.hooks.installing import (
     HOOKS,
     UnusableSettings,
@@ -32,10 +35,23 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-@given(SETTINGS)
-def test_what_is_put_in_comes_out_again_and_nothing_else(settings: dict[str, object]) -> None:
-    installed = with_ours(settings)
-    assert with_ours(installed) == installed
+PROGRAMS = st.sampled_from(
+    [
+        ("library-of-context",),
+        ("/home/ann/.venv/bin/library-of-context",),
+        ("/home/ann b/.venv/bin/library-of-context",),
+        ("C:\\venv\\Scripts\\library-of-context.exe",),
+        ("/usr/bin/python3", "-m", "gateway.cli.main"),
+    ]
+)
+
+
+@given(SETTINGS, PROGRAMS)
+def test_what_is_put_in_comes_out_again_and_nothing_else(
+    settings: dict[str, object], program: tuple[str, ...]
+) -> None:
+    installed = with_ours(settings, program=program)
+    assert with_ours(with_ours(installed), program=program) == installed
     assert {event for event in HOOKS if event in installed["hooks"]} == HOOKS.keys()
     left = without_ours(installed)
     # An event that held nothing is not put back as an empty one.
@@ -66,8 +82,27 @@ def run(*arguments: str) -> str:
 def test_a_dry_run_shows_the_change_and_makes_none(tmp_path: Path) -> None:
     file = tmp_path / ".claude" / "settings.json"
     shown = run("install", "--project", str(tmp_path), "--dry-run")
-    assert '+            "command": "library-of-context hook pre-compact"' in shown
+    command = shlex.join((*program(), "hook", "pre-compact"))
+    assert f'+            "command": {json.dumps(command)}' in shown
     assert not file.exists()
+
+
+def test_a_program_that_only_its_own_environment_has_is_called_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("venv", "elsewhere")]
+    for folder in folders:
+        folder.mkdir()
+    monkeypatch.setattr(sys, "executable", str(folders[0] / "python"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
+    assert program() == (str(folders[0] / "python"), "-m", "gateway.cli.main")
+    for folder, expected in zip(
+        folders, (str(folders[0] / "library-of-context"), "library-of-context"), strict=True
+    ):
+        file = folder / "library-of-context"
+        file.touch(0o755)
+        assert program() == (expected,)
 
 
 def test_the_installer_keeps_a_backup_and_the_uninstaller_leaves_what_was_there(
