@@ -224,7 +224,7 @@ def install(
         dry_run,
         lambda settings: with_ours(
             settings,
-            program=program(),
+            program=shlex.join(program()),
             everywhere=shlex.join(spoken),
             of_library=shlex.join(placed),
         ),

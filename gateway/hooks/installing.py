@@ -6,8 +6,6 @@ mended: it is somebody's settings.
 
 import json
 import re
-import shlex
-from collections.abc import Sequence
 from typing import Any
 
 PROGRAM = "library-of-context"
@@ -77,18 +75,18 @@ def without_ours(settings: Json) -> Json:
 def with_ours(
     settings: Json,
     *,
-    program: Sequence[str] = (PROGRAM,),
+    program: str = PROGRAM,
     everywhere: str = "",
     of_library: str = "",
 ) -> Json:
     """Return settings with our hooks behind all others, each once; the same again changes
-    nothing. Arguments are for all hooks, or for those that ask the library."""
-    ours = shlex.join((*program, "hook"))
+    nothing. `program` is ours as a shell calls it; arguments are for all hooks, or for those that
+    ask the library."""
     found = without_ours(settings)
     hooks = dict(found.get("hooks", {}))
     for event, (matcher, name, timeout_s) in HOOKS.items():
         asks = "" if event == "PostToolUse" else of_library
-        command = " ".join(filter(None, (f"{ours} {name}", everywhere, asks)))
+        command = " ".join(filter(None, (f"{program} hook {name}", everywhere, asks)))
         own = {"type": "command", "command": command, "timeout": timeout_s}
         hooks[event] = [*hooks.get(event, []), {"matcher": matcher, "hooks": [own]}]
     return {**found, "hooks": hooks}

@@ -50,8 +50,9 @@ PROGRAMS = st.sampled_from(
 def test_what_is_put_in_comes_out_again_and_nothing_else(
     settings: dict[str, object], program: tuple[str, ...]
 ) -> None:
-    installed = with_ours(settings, program=program)
-    assert with_ours(with_ours(installed), program=program) == installed
+    called = shlex.join(program)
+    installed = with_ours(settings, program=called)
+    assert with_ours(with_ours(installed), program=called) == installed
     assert {event for event in HOOKS if event in installed["hooks"]} == HOOKS.keys()
     left = without_ours(installed)
     # An event that held nothing is not put back as an empty one.
