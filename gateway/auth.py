@@ -242,9 +242,7 @@ class Keyring:
             KeyRequired: nobody's.
 
         """
-        if self._monotonic_s() - self._checked_s > CHECK_EVERY_S:
-            self._checked_s = self._monotonic_s()
-            await asyncio.to_thread(self._read_again)
+        await self._renew()
         if presented:
             digest = hashed(presented)
             found = None
@@ -262,6 +260,16 @@ class Keyring:
                     is_keyed=True,
                 )
         raise KeyRequired
+
+    async def teams(self) -> frozenset[str]:
+        """Return the teams that the keys name."""
+        await self._renew()
+        return frozenset(team for key in self._keys for team in key.teams)
+
+    async def _renew(self) -> None:
+        if self._monotonic_s() - self._checked_s > CHECK_EVERY_S:
+            self._checked_s = self._monotonic_s()
+            await asyncio.to_thread(self._read_again)
 
     def _read_again(self) -> None:
         stamp = _stamp(self._path)

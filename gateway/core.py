@@ -109,6 +109,10 @@ class Gateway:
                 return OWNER
         return LOCAL if self.keyring is None else await self.keyring.principal(presented)
 
+    async def teams(self) -> frozenset[str] | None:
+        """Return the teams that there are; None: there are no keys, which name them."""
+        return None if self.keyring is None else await self.keyring.teams()
+
     async def missing(self) -> list[str]:
         """Return what keeps the gateway from serving, a sentence each."""
         if self.library is None or self.routing is None:

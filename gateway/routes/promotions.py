@@ -38,7 +38,13 @@ class PromotionRoutes:
         to, team = fields.text("to"), fields.text("team")
         fields.done()
         done = await promoted(
-            library, principal_of(request), name, to=to, team=team, collection=collection
+            library,
+            principal_of(request),
+            name,
+            to=to,
+            team=team,
+            known_teams=await self._gateway.teams(),
+            collection=collection,
         )
         status = HTTPStatus.CREATED if done.state == "new" else HTTPStatus.OK
         return json_response(record_fields(done.record) | {"state": done.state}, status)
@@ -62,14 +68,17 @@ async def promoted(
     *,
     to: str | None,
     team: str | None,
+    known_teams: frozenset[str] | None,
     collection: str | None = None,
 ) -> Promoted:
     """Copy a record of the caller's (the owner of the database may name another `collection`) to
     its project, or to a team of its key: with `to` None to that, where a team is named or known.
 
+    `known_teams` are those that keys name; None: there are no keys.
+
     Raises:
         ScopeForbidden: the key is not in that team, or reaches no further than a thread.
-        BadParameter: it is not said to which of several teams, or there is none.
+        BadParameter: it is not said to which of several teams, or there is none of that name.
         UnknownRecord: there is no such record.
         Unacceptable: the whole project finds it already.
 
@@ -85,19 +94,28 @@ async def promoted(
     return await library.promotions.promote(
         name,
         collection=own,
-        team=None if target == "project" else _team(principal, team),
+        team=None if target == "project" else _team(principal, team, known_teams),
         by=principal.name,
     )
 
 
-def _team(principal: Principal, asked: str | None) -> str:
-    """Return the team that is meant: membership comes from the key, and from nothing else."""
+def _team(principal: Principal, asked: str | None, known_teams: frozenset[str] | None) -> str:
+    """Return the team that is meant: membership comes from the key, and from nothing else. A copy
+    for a team that no key names would be found by nobody."""
+    if known_teams is None:
+        named = "" if asked is None else f", not {asked!r}"
+        raise BadParameter(
+            "team", f"one that a key names (`keys add --team`){named}; there are no keys here"
+        )
     if asked is None:
         if len(principal.teams) == 1:
             return principal.teams[0]
         raise BadParameter("team", f"one of {', '.join(principal.teams) or 'those of your key'}")
     if asked not in principal.teams and not principal.is_owner:
         raise ScopeForbidden(f"reach the team {asked!r}")
+    if asked not in known_teams:
+        named = ", ".join(sorted(known_teams)) or "no key names one"
+        raise BadParameter("team", f"one that a key names ({named}), not {asked!r}")
     return asked
 
 

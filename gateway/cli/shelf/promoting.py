@@ -18,6 +18,11 @@ from gateway.cli.shelf.options import collection_option
 )
 @click.option("--undo", is_flag=True, help="Delete the copies of ID, or the one that ID is.")
 @collection_option
+@click.option(
+    "--keys-file",
+    metavar="FILE",
+    help="The keys that name teams [default: the setting]; a running gateway has its own.",
+)
 @db_option
 @config_option
 @json_option
@@ -27,6 +32,7 @@ def promote(
     is_project: bool,
     undo: bool,
     collection: str | None,
+    keys_file: str | None,
     db: str | None,
     config: str | None,
     is_json: bool,
@@ -39,7 +45,7 @@ def promote(
         raise click.UsageError("--undo takes back every copy, or with --team that one's")
     if not undo and is_project == (team is not None):
         raise click.UsageError("name a --team, or say --project")
-    settings = loaded_settings(config=config, db=db).settings
+    settings = loaded_settings(config=config, db=db, keys_file=keys_file).settings
     if undo:
         path = f"/promotions/{segment(record)}"
         found = ask(settings, lambda library: library.delete(path, team=team))

@@ -106,6 +106,7 @@ class ShelfTools:
                 record.id,
                 to="team",
                 team=team_id,
+                known_teams=await self._access.gateway.teams(),
                 collection=asker.collection,
             )
             record = done.record
@@ -155,6 +156,7 @@ class ShelfTools:
                 record.id,
                 to="team",
                 team=team_id,
+                known_teams=await self._access.gateway.teams(),
                 collection=asker.collection,
             )
             record = done.record

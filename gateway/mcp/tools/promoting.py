@@ -54,7 +54,13 @@ class PromotionTools:
         says what it is of; promote again after a change. Share nothing that is private."""
         asker = await self._access.asker(context)
         done = await promoted(
-            asker.library, asker.principal, record, to=to, team=team, collection=asker.collection
+            asker.library,
+            asker.principal,
+            record,
+            to=to,
+            team=team,
+            known_teams=await self._access.gateway.teams(),
+            collection=asker.collection,
         )
         origin = done.record.facts.origin
         assert origin is not None

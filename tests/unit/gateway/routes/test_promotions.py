@@ -21,8 +21,8 @@ async def test_a_key_that_reaches_one_thread_promotes_nothing_to_its_project(
     library = await Library.open(options)
     try:
         with pytest.raises(ScopeForbidden):
-            await promoted(library, narrow, "e1", to="project", team=None)
+            await promoted(library, narrow, "e1", to="project", team=None, known_teams=None)
         with pytest.raises(UnknownRecord):
-            await promoted(library, wide, "e1", to="project", team=None)
+            await promoted(library, wide, "e1", to="project", team=None, known_teams=None)
     finally:
         await library.close()

@@ -149,3 +149,18 @@ def test_a_record_of_one_thread_is_promoted_to_its_project(run: Run) -> None:
     assert hit["text"] == "Answer in verse."
     assert told(run("promote", one["id"], "--undo", "--json")) == {"taken_back_count": 1}
     assert run("promote", one["id"]).exit_code == 2
+
+
+def test_nothing_is_promoted_to_a_team_that_no_key_names(run: Run, tmp_path: Path) -> None:
+    one = told(run("remember", "Answer in verse.", "--json"))
+    keys = ("--keys-file", str(tmp_path / "keys.json"))
+    refused = run("promote", one["id"], "--team", "core")
+    assert refused.exit_code == 1
+    assert "not 'core'; there are no keys here" in repr(refused.exception)
+    added = CliRunner().invoke(cli, ["keys", "add", "ann", "--team", "core", *keys])
+    assert added.exit_code == 0, added.output
+    refused = run("promote", one["id"], "--team", "cor", *keys)
+    assert refused.exit_code == 1
+    assert "one that a key names (core), not 'cor'" in repr(refused.exception)
+    assert told(run("promote", one["id"], "--team", "core", *keys, "--json"))["team"] == "core"
+    assert told(run("promote", one["id"], "--undo", "--json")) == {"taken_back_count": 1}
