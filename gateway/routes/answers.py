@@ -131,11 +131,12 @@ def flag(request: Request, name: str) -> bool:
     return value in {"true", "1"}
 
 
-async def body_fields(request: Request) -> dict[str, Any]:
-    """Return the JSON object in a request's body; no body is an empty one.
+async def body_fields(request: Request, takes: str = "") -> dict[str, Any]:
+    """Return the JSON object in a request's body; no body is an empty one. `takes` are the names
+    that it may have, with spaces between; without them whoever reads it refuses the rest.
 
     Raises:
-        BadParameter: it is something else.
+        BadParameter: it is something else, or has another name.
         BodyTooLarge: no such request is so long.
 
     """
@@ -152,6 +153,9 @@ async def body_fields(request: Request) -> dict[str, Any]:
         raise BadParameter("body", "a JSON object") from error
     if not isinstance(fields, dict):
         raise BadParameter("body", "a JSON object")
+    for name in fields:
+        if takes and name not in takes.split():
+            raise BadParameter(name, f"left out: this path takes {takes}")
     return fields
 
 

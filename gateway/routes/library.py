@@ -166,7 +166,7 @@ class LibraryRoutes:
         return json_response({"thread_id": thread, "budget_tokens": own.budget_tokens})
 
     async def set_budget(self, request: Request) -> Response:
-        tokens = (await body_fields(request)).get("budget_tokens")
+        tokens = (await body_fields(request, takes="budget_tokens")).get("budget_tokens")
         if tokens is not None and (type(tokens) is not int or not 1 <= tokens <= TOKENS_MAX):
             raise BadParameter("budget_tokens", f"a number from 1 to {TOKENS_MAX}, or null")
         thread, own = await self._change_own(
@@ -180,7 +180,7 @@ class LibraryRoutes:
 
     async def set_policy(self, request: Request) -> Response:
         """Set what is named; what is not named stays."""
-        given = await body_fields(request)
+        given = await body_fields(request, takes="placement replacement")
         named = {}
         for name, words in (("placement", PLACEMENTS), ("replacement", REPLACEMENTS)):
             if name in given:
@@ -300,7 +300,7 @@ class LibraryRoutes:
 
     async def pin(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
-        fields = await body_fields(request)
+        fields = await body_fields(request, takes="event_id everywhere")
         event_id, everywhere = fields.get("event_id"), fields.get("everywhere", False)
         if not isinstance(event_id, str) or not event_id:
             raise BadParameter("event_id", "an event's id")
@@ -340,7 +340,7 @@ class LibraryRoutes:
 
     async def retry(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
-        seqs = (await body_fields(request)).get("seqs")
+        seqs = (await body_fields(request, takes="seqs")).get("seqs")
         if seqs is not None and not (
             isinstance(seqs, list) and all(isinstance(seq, int) for seq in seqs)
         ):

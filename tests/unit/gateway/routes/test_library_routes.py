@@ -133,6 +133,21 @@ async def test_a_thread_can_have_a_desk_policy_of_its_own(client: aiohttp.Client
     assert (await ask(client, "PUT", "/threads/none/policy", json={}))[0] == 404
 
 
+async def test_a_body_with_a_name_that_its_path_does_not_take_is_refused(
+    client: aiohttp.ClientSession,
+) -> None:
+    """A misspelt setting that is answered as if it held is found out by nobody."""
+    thread = (await said(client, "hello"))["x-library-session"]
+    for method, path, field in (
+        ("PUT", f"/threads/{thread}/policy", "desk_placement"),
+        ("PUT", f"/threads/{thread}/budget", "budget"),
+        ("POST", "/pins", "event"),
+        ("POST", "/outbox/retry", "seq"),
+    ):
+        status, told = await ask(client, method, path, json={field: 1})
+        assert status == 400 and field in told["error"]["message"], path
+
+
 async def test_a_desk_is_laid_out_afresh_when_somebody_asks(client: aiohttp.ClientSession) -> None:
     """Issue 4, `on-request`."""
     thread = (await said(client, "hello"))["x-library-session"]
