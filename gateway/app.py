@@ -48,19 +48,26 @@ def build_app(
     settings: Settings,
     *,
     base_url: str | None,
+    upstream_reason: str = "",
     environ: Mapping[str, str] = os.environ,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Starlette:
     """Return the app; its lifespan opens the library, and raises what that raises.
 
     `base_url` is told to other processes that find the database taken; None: nobody can call.
-    `now` dates what is recorded.
+    `upstream_reason` is why the upstream was chosen; empty: it was given. `now` dates what is
+    recorded.
     """
     if base_url is not None:  # Else this runs inside another program, whose log it is.
         log_to_standard_error(settings.log_level)
     telemetry = Telemetry(logs_text=settings.log_text, masks_secrets=settings.mask_secrets)
     gateway = Gateway(
-        settings=settings, telemetry=telemetry, counters=Counters(), environ=environ, now=now
+        settings=settings,
+        telemetry=telemetry,
+        counters=Counters(),
+        environ=environ,
+        now=now,
+        upstream_reason=upstream_reason,
     )
 
     mcp = Endpoint(gateway)

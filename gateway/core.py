@@ -55,6 +55,8 @@ class Gateway:
     counters: Counters
     environ: Mapping[str, str]
     now: Callable[[], datetime]
+    upstream_reason: str = ""
+    """Why the settings' upstream was chosen; empty: it was given."""
     library: Library | None = None
     routing: Routing | None = None
     relay: Relay | None = None

@@ -42,7 +42,7 @@ def serve(config: str | None, **flags: object) -> None:
     base_url = f"{origin(settings.host, listener.getsockname()[1])}/v1"
     try:
         run(
-            build_app(chosen.settings, base_url=base_url),
+            build_app(chosen.settings, base_url=base_url, upstream_reason=chosen.reason),
             listener,
             grace_s=settings.shutdown_grace_s,
             on_ready=lambda: _tell(banner(chosen, base_url)),

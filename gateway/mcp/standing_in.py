@@ -60,7 +60,9 @@ class StandIn:
         async with AsyncExitStack() as stack:
             stack.callback(listener.close)
             base_url = f"{origin(HOST, listener.getsockname()[1])}/v1"
-            app = build_app(self._settings, base_url=base_url)
+            app = build_app(
+                self._settings, base_url=base_url, upstream_reason="stands in for a gateway"
+            )
             await stack.enter_async_context(background(app, listener))
             owner = read_owner(Path(self._settings.db))
             assert owner is not None

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from gateway.configuration import redacted
 from gateway.core import Gateway
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.retention.disk import disk_of
@@ -58,6 +59,7 @@ class LibraryRoutes:
     def routes(self) -> list[Route]:
         return [
             route("/status", self.status),
+            route("/settings", self.settings),
             route("/turns", self.turns, takes="thread after newest"),
             route("/turns/{turn}", self.turn),
             route("/threads", self.threads, takes="limit"),
@@ -91,6 +93,17 @@ class LibraryRoutes:
         settings = self._gateway.settings
         disk = await disk_of(settings.db, low_bytes=settings.low_disk_bytes)
         return json_response({"write_problem": problem, "disk": asdict(disk), **found})
+
+    async def settings(self, request: Request) -> Response:
+        """Return the gateway's settings, without credentials, to the owner of the database."""
+        if not principal_of(request).is_owner:
+            raise ScopeForbidden("read the settings")
+        gateway = self._gateway
+        told = {
+            "settings": redacted(gateway.settings),
+            "upstream_reason": gateway.upstream_reason,
+        }
+        return json_response(told)
 
     async def turns(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)

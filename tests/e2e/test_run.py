@@ -113,11 +113,43 @@ def test_a_gateway_that_runs_is_joined_and_left_running(
     options = ("--upstream", upstream.url)
     code, out, err = run.whole(sys.executable, "-c", ASKS, "hi", "0", options=options)
     assert (code, out.split()[0]) == (0, gateway.url)
-    assert "1 requests" in err
+    assert "1 requests" in err and "hold:" not in err
     assert gateway.process.poll() is None
+    assert gateway.get("/library/settings").status_code == 403  # The owner's alone.
+
+
+def test_a_gateway_that_chose_its_upstream_itself_is_not_asked_where_it_may_not_go(
+    run: Run, upstream: StubUpstream
+) -> None:
+    first = run.start(sys.executable, "-c", WAITS)
+    assert first.stdout.readline() == "ready\n"
     refused, _, err = run.whole(sys.executable, "-c", ASKS, "x", "0", OPENAI_BASE_URL=upstream.url)
     assert refused == 3
     assert "to_hosts" in err
+    first.send_signal(signal.SIGTERM)
+    first.wait(TIMEOUT_S)
+
+
+def test_the_upstream_and_the_budget_of_a_gateway_that_runs_hold_for_who_joins_it(
+    run: Run,
+) -> None:
+    tells = "import os; print(os.environ['OPENAI_BASE_URL'], os.environ['OPENAI_API_KEY'])"
+    first = run.start(sys.executable, "-c", WAITS, options=("--upstream", "offline"))
+    assert first.stdout.readline() == "ready\n"
+    options = ("--budget-tokens", "16000", "--recall", "thread")
+    code, out, err = run.whole(
+        sys.executable, "-c", tells, options=options, OPENAI_API_KEY="made-up"
+    )
+    base, key = out.split()
+    assert (code, key) == (0, "made-up")
+    assert "/to/" not in base
+    holding = "--budget-tokens 8000 (not 16000)"
+    assert err.splitlines()[0].endswith(f"the settings of the running gateway hold: {holding}")
+    code, out, err = run.whole(sys.executable, "-c", tells, options=("--budget-tokens", "8000"))
+    assert out.split() == [base, "placeholder"]
+    assert "hold:" not in err
+    first.send_signal(signal.SIGTERM)
+    first.wait(TIMEOUT_S)
 
 
 def test_the_last_of_several_runs_stops_the_gateway(run: Run, upstream: StubUpstream) -> None:

@@ -21,6 +21,7 @@ OPENAI_VARIABLES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 ANTHROPIC_VARIABLES = ("ANTHROPIC_BASE_URL",)
 OPENAI_HOME, ANTHROPIC_HOME = "https://api.openai.com/v1", "https://api.anthropic.com"
 OPENAI_KEY = "OPENAI_API_KEY"
+PLACEHOLDER = "placeholder"
 OPENCODE_CONFIG = "OPENCODE_CONFIG_CONTENT"
 _PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _NO_PROXY = ("NO_PROXY", "no_proxy")
@@ -83,8 +84,11 @@ def bases(origin: str, *, to: Homes | None) -> Bases:
     )
 
 
-def launch(command: tuple[str, ...], told: Bases, environ: Mapping[str, str]) -> Launch:
-    """Return how to run a command so that it finds the gateway."""
+def launch(
+    command: tuple[str, ...], told: Bases, environ: Mapping[str, str], *, needs_key: bool = True
+) -> Launch:
+    """Return how to run a command so that it finds the gateway. Where no key is needed OpenAI's
+    clients get one all the same: without any they do not begin."""
     environment = dict(environ)
     environment |= dict.fromkeys(OPENAI_VARIABLES, told.openai)
     environment |= dict.fromkeys(ANTHROPIC_VARIABLES, told.anthropic)
@@ -98,7 +102,10 @@ def launch(command: tuple[str, ...], told: Bases, environ: Mapping[str, str]) ->
         name = name.removesuffix(ending)
     change = PROGRAMS.get(name)
     made = Launch(command, environment)
-    return change(made, told) if change else made
+    made = change(made, told) if change else made
+    if not needs_key and not environ.get(OPENAI_KEY):
+        made.environment[OPENAI_KEY] = PLACEHOLDER
+    return made
 
 
 def _codex(made: Launch, told: Bases) -> Launch:

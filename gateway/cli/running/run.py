@@ -21,6 +21,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.ports import origin as origin_of
 from gateway.cli.running.child import NotStarted, run_child
+from gateway.cli.running.joined import Joined, not_followed
 from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
 from gateway.configuration import Loaded, flag, shown
@@ -56,12 +57,21 @@ def run(
     serve = _serve_command(loaded, flags, config=config, more_hosts=lacking)
     try:
         with Lodging(Path(settings.db)).gateway(serve) as (origin, is_started):
-            if lacking and not is_started:
+            joined = ask(settings, _joined)
+            if joined is not None and joined.has_given_upstream:
+                to = None
+            if to is not None and lacking and not is_started:
                 raise Unusable(
                     f"the running gateway may not ask {', '.join(lacking)}: add it to the setting "
                     "to_hosts and start it again, or give this run a --db of its own"
                 )
-            started = launch(command, bases(origin, to=to), os.environ)
+            if joined is not None and not is_started:
+                click.echo(not_followed(joined, flags, settings), err=True, nl=False)
+            is_free = joined is not None and joined.needs_no_key
+            goes_away = to is not None and to.openai is not None
+            started = launch(
+                command, bases(origin, to=to), os.environ, needs_key=goes_away or not is_free
+            )
             first = ask(settings, _newest)
             code = run_child(started.command, started.environment)
             click.echo(_told(settings, first), err=True)
@@ -101,6 +111,14 @@ def _serve_command(
         else:
             command += [flag(name), str(value)]
     return command
+
+
+async def _joined(library: LibraryClient) -> Joined | None:
+    """Return what the gateway says of itself; None: an older one, which does not."""
+    try:
+        return Joined(**await library.get("/settings"))
+    except Problem:
+        return None
 
 
 async def _newest(library: LibraryClient) -> int:
