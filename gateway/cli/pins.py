@@ -8,7 +8,6 @@ import click
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
 from gateway.cli.tables import one_line, print_table
-from library.store.encoding import generated_seq
 
 TEXT_CELLS = 120
 
@@ -74,21 +73,35 @@ def forget(
     if (thread is None) == (collection is None):
         raise click.UsageError("name a THREAD, or --collection NAME")
     settings = loaded_settings(config=config, db=db).settings
-    what = f"thread {thread}" if thread else f"collection {collection}"
-    path = f"/threads/{segment(thread)}" if thread else f"/collections/{segment(collection or '')}"
-    if not is_sure:
-        if thread and generated_seq(thread) is None:
-            ask(settings, lambda library: library.get(f"{path}/events", limit=1))  # Is it there?
-        if not is_confirmed(f"Delete {what} for good?"):
-            raise Problem("nothing was deleted")
-    if thread is not None and generated_seq(thread) is not None:
-        record = ask(settings, lambda library: library.get(f"/records/{segment(thread)}"))
-        if record["kind"] == "chat":
+    what = asked = f"collection {collection}"
+    path = f"/collections/{segment(collection or '')}"
+    if thread is not None:
+        [meant] = ask(settings, lambda library: named(library, thread))
+        is_chat = meant["kind"] == "chat"
+        if is_chat and thread not in {meant["id"], meant["session_id"]}:
             raise Problem(f"{thread} is a message; forget its thread")
-        path = f"/threads/{segment(record['id'])}"
+        what = f"{'thread' if is_chat else meant['kind']} {thread}"
+        asked, path = told_of(meant), f"/threads/{segment(meant['id'])}"
+    if not is_sure and not is_confirmed(f"Delete {asked} for good?"):
+        raise Problem("nothing was deleted")
     found = ask(settings, lambda library: library.delete(path))
     said = f"forgot {what}: {found['event_count']} events"
     click.echo(json.dumps(found, indent=2) if is_json else said)
+
+
+async def named(library: LibraryClient, *ids: str) -> list[dict[str, Any]]:
+    """Return the threads and records that ids stand for; one of a message, for its thread."""
+    found = await library.post_long("/retention/purge", ids=list(ids), dry_run=True)
+    threads: list[dict[str, Any]] = found["would_purge"]
+    return threads
+
+
+def told_of(thread: dict[str, Any]) -> str:
+    """Return what of a thread or record is deleted with it, for who is asked."""
+    if thread["kind"] != "chat":
+        return f"{thread['kind']} {thread['id']}"
+    count = thread["messages"]
+    return f"thread {thread['id']} with {count} message{'s' * (count != 1)}"
 
 
 def is_confirmed(question: str) -> bool:

@@ -110,23 +110,34 @@ class RetentionRoutes:
         )
 
     async def archive(self, request: Request) -> Response:
-        library, collection_id, names = await self._named(request)
+        library, collection_id, names = await self._named(
+            request, Fields(await body_fields(request))
+        )
         count = await library.retention.archive(names, collection_id=collection_id)
         return json_response({"archived_count": count})
 
     async def restore(self, request: Request) -> Response:
-        library, collection_id, names = await self._named(request)
+        library, collection_id, names = await self._named(
+            request, Fields(await body_fields(request))
+        )
         count = await library.retention.restore(names, collection_id=collection_id)
         return json_response({"restored_count": count})
 
     async def purge(self, request: Request) -> Response:
-        library, collection_id, names = await self._named(request)
+        """Delete what is named for good, or with `dry_run` say what that is."""
+        fields = Fields(await body_fields(request))
+        is_dry = fields.flag("dry_run")
+        library, collection_id, names = await self._named(request, fields)
+        if is_dry:
+            found = await library.retention.named(names, collection_id=collection_id)
+            return json_response({"would_purge": await holding_fields(library, found)})
         count = await library.retention.purge(names, collection_id=collection_id)
         self._gateway.forget_seen()
         return json_response({"purged_count": count})
 
-    async def _named(self, request: Request) -> tuple[Library, int | None, list[str]]:
-        fields = Fields(await body_fields(request))
+    async def _named(
+        self, request: Request, fields: Fields
+    ) -> tuple[Library, int | None, list[str]]:
         names = fields.texts("ids")
         fields.done()
         if not names or len(names) > VALUES_MAX:

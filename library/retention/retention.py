@@ -168,6 +168,17 @@ class Retention:
             await self._purge(numbers)
         return len(numbers)
 
+    async def named(self, names: Sequence[str], *, collection_id: int | None) -> list[Holding]:
+        """Return what `purge` would delete.
+
+        Raises:
+            UnknownRecord: one of them is not there.
+
+        """
+        return await self._holdings(
+            await self._store.archive.numbers(names, collection_id=collection_id)
+        )
+
     async def archived(
         self, *, collection_id: int | None, after: int = 0, limit: int
     ) -> list[Holding]:

@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.client import ask
 from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
-from gateway.cli.pins import is_confirmed
+from gateway.cli.pins import is_confirmed, named, told_of
 from gateway.cli.records import limit_option
 from gateway.cli.shelf.options import Command, collection_option
 from gateway.cli.tables import one_line, print_table
@@ -145,8 +145,10 @@ def purge(
     message or a part stands for all of its thread.
     """
     settings = loaded_settings(config=config, db=db).settings
-    if not is_sure and not is_confirmed(f"Delete {', '.join(ids)} for good?"):
-        raise Problem("nothing was deleted")
+    if not is_sure:
+        told = ", ".join(dict.fromkeys(map(told_of, ask(settings, lambda it: named(it, *ids)))))
+        if not is_confirmed(f"Delete {told} for good?"):
+            raise Problem("nothing was deleted")
     done = ask(settings, lambda library: library.post_long("/retention/purge", ids=list(ids)))
     click.echo(json.dumps(done) if is_json else f"{done['purged_count']} purged")
 

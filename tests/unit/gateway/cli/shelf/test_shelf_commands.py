@@ -164,3 +164,22 @@ def test_nothing_is_promoted_to_a_team_that_no_key_names(run: Run, tmp_path: Pat
     assert "one that a key names (core), not 'cor'" in repr(refused.exception)
     assert told(run("promote", one["id"], "--team", "core", *keys, "--json"))["team"] == "core"
     assert told(run("promote", one["id"], "--undo", "--json")) == {"taken_back_count": 1}
+
+
+def test_who_is_asked_before_something_is_deleted_is_told_all_of_it(run: Run) -> None:
+    run("prepare", "talk", "The key is blue.")
+    run("commit", "talk", "Noted.")
+    run("prepare", "talk", "And the door?")
+    [thread] = told(run("threads", "--json"))
+    first = told(run("events", thread["id"], "--json"))[0]
+    asked = run("purge", first["id"], input="n\n")
+    assert f"Delete thread {thread['id']} with 3 messages for good?" in asked.stdout
+    one = told(run("remember", "Answer in verse.", "--json"))
+    asked = run("forget", one["event_id"], input="n\n")
+    assert f"Delete insight {one['id']} for good?" in asked.stdout
+    assert run("open", one["event_id"]).exit_code == 0
+    gone = run("forget", one["event_id"], "--yes")
+    assert gone.stdout == f"forgot insight {one['event_id']}: 1 events\n"
+    refused = run("forget", first["id"], "--yes")
+    assert "is a message; forget its thread" in refused.stderr
+    assert len(told(run("events", thread["id"], "--json"))) == 3
