@@ -43,6 +43,20 @@ from gateway.telemetry import Telemetry
 from gateway.wire.wires import WIRES
 from governor.counting import Counters
 
+_ROUTES = (
+    HealthRoutes,
+    LibraryRoutes,
+    MovingRoutes,
+    SavingsRoutes,
+    InsightRoutes,
+    PromotionRoutes,
+    OverviewRoutes,
+    HandedRoutes,
+    DocumentRoutes,
+    RetentionRoutes,
+)
+"""What is answered outside of /v1 and /mcp."""
+
 
 def build_app(
     settings: Settings,
@@ -77,18 +91,7 @@ def build_app(
         async with opened(gateway, base_url=base_url), mcp.open():
             yield
 
-    routes = [
-        *HealthRoutes(gateway).routes(),
-        *LibraryRoutes(gateway).routes(),
-        *MovingRoutes(gateway).routes(),
-        *SavingsRoutes(gateway).routes(),
-        *InsightRoutes(gateway).routes(),
-        *PromotionRoutes(gateway).routes(),
-        *OverviewRoutes(gateway).routes(),
-        *HandedRoutes(gateway).routes(),
-        *DocumentRoutes(gateway).routes(),
-        *RetentionRoutes(gateway).routes(),
-    ]
+    routes = [one for made in _ROUTES for one in made(gateway).routes()]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False
     app.middleware_stack = Door(
