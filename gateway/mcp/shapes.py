@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.routes.asked import moment_of
 from library.kinds.filter import ChunkType, Filter, Importance, InsightType, Kind
+from library.kinds.words import tag_of
 from library.records import Event
 
 ANSWER_CHARS = 40_000
@@ -93,7 +94,7 @@ def filter_of(
         kinds=tuple(kinds),
         types=tuple(types),
         projects=tuple(projects),
-        tags=tuple(" ".join(tag.lower().split()) for tag in tags),
+        tags=tuple(map(tag_of, tags)),
         sources=tuple(sources),
         importance_least=importance,
         since=None if since is None else moment_of(since, "since"),

@@ -7,7 +7,7 @@ from msgspec import structs
 from gateway.refusals import BadParameter
 from gateway.settings import Settings
 from library.kinds.filter import KINDS
-from library.kinds.words import one_of
+from library.kinds.words import one_of, tag_of
 from library.retention.policy import Immunity, Policy, Rule
 
 LIMITS = ("archive_after_days", "purge_after_days", "most_bytes", "most_records")
@@ -19,7 +19,7 @@ def policy_of(settings: Settings, *, own: Rule | None = None) -> Policy:
     least = settings.retention_keep_importance
     immunity = Immunity(
         importance_least=None if least == "none" else least,
-        tags=tuple(" ".join(tag.lower().split()) for tag in settings.retention_keep_tags),
+        tags=tuple(map(tag_of, settings.retention_keep_tags)),
         words=settings.retention_keep_words,
         wanted_least=settings.retention_keep_wanted or None,
     )

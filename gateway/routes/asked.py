@@ -14,6 +14,7 @@ from gateway.auth import Principal
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import team_ids
 from library.kinds.filter import IMPORTANCES, KINDS, Filter
+from library.kinds.words import tag_of
 from library.library import Library
 
 FILTER_PARAMETERS = "kind type project tag source importance importance_most since until"
@@ -121,7 +122,7 @@ def filter_of(request: Request) -> Filter:
         kinds=tuple(known(one, KINDS, name="kind") for one in several("kind")),
         types=several("type"),
         projects=several("project"),
-        tags=tuple(" ".join(one.lower().split()) for one in several("tag")),
+        tags=tuple(map(tag_of, several("tag"))),
         sources=several("source"),
         importance_least=optional(values.get("importance"), name="importance"),
         importance_most=optional(values.get("importance_most"), name="importance_most"),

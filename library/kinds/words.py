@@ -49,9 +49,14 @@ def name_of(value: str, *, name: str, most_chars: int = LONGEST_NAME_CHARS) -> s
     return spelled
 
 
+def tag_of(value: str) -> str:
+    """Return a tag in the one spelling that is kept and looked for: lower case, spaces made one."""
+    return " ".join(unicodedata.normalize("NFC", value).lower().split())
+
+
 def tags_of(values: Sequence[str]) -> tuple[str, ...]:
-    """Return tags in order, each once: lower case, spaces made one."""
-    found = {" ".join(name_of(value, name="tags").lower().split()) for value in values} - {""}
+    """Return tags in order, each once, in their one spelling."""
+    found = {tag_of(name_of(value, name="tags")) for value in values} - {""}
     if len(found) > MOST_TAGS:
         raise Unacceptable("tags", f"at most {MOST_TAGS}")
     if any(len(tag) > LONGEST_TAG_CHARS for tag in found):

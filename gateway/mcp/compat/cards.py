@@ -14,6 +14,7 @@ from library.errors import UnknownRecord
 from library.kinds.filter import EVERYTHING, Filter, Importance
 from library.kinds.record import Shelved
 from library.kinds.teams import shelf_of
+from library.kinds.words import tag_of
 from library.overview import EVERY_OWNER
 from library.records import Event, Hit
 
@@ -78,7 +79,7 @@ def filter_of_card(card: Json) -> Filter:
         if not isinstance(value, str | int | float | list):
             raise ToolError(f"catalog_filters: {name!r} must be a plain value, or a list of tags")
     project = project_of(card)
-    tags = tuple(" ".join(tag.lower().split()) for tag in tags_of(card))
+    tags = tuple(map(tag_of, tags_of(card)))
     return Filter(projects=(project,) if project else (), tags=tags)
 
 

@@ -28,7 +28,7 @@ from gateway.mcp.tools.reading import search
 from library.errors import Unacceptable, UnknownRecord
 from library.kinds.filter import IMPORTANCES, Filter
 from library.kinds.insights import Insight
-from library.kinds.words import LONGEST_TAG_CHARS
+from library.kinds.words import LONGEST_TAG_CHARS, tag_of
 
 
 class RlmMemory:
@@ -100,7 +100,7 @@ class RlmMemory:
         result = await search(asker, query, limit=LOOKED_AT, wanted=wanted)
         events = {hit.event.seq: hit.event for hit in result.hits}
         found = await asker.library.insights.of([*events.values()])
-        tag = " ".join(query.lower().split())
+        tag = tag_of(query)
         if len(tag) > LONGEST_TAG_CHARS:
             return found
         tagged, _ = await insights_of(asker, replace(wanted, tags=(tag,)), limit=LOOKED_AT)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gateway.auth import add_key
+from gateway.mcp.shapes import filter_of
 from tests.unit.gateway.mcp.agents import Agent, agent_at, with_agent
 from tests.unit.gateway.serving import served_at
 
@@ -126,3 +127,7 @@ async def test_what_is_no_insight_is_refused_in_words(agent: Agent) -> None:
     assert "text" in await agent.refused("remember", text=" ")
     assert "type" in await agent.refused("remember", text="x", type="rumour")
     assert "since" in await agent.refused("recall", since="yesterday")
+
+
+def test_a_filter_asks_for_a_tag_in_the_spelling_that_it_is_kept_in() -> None:
+    assert filter_of(tags=["Cafe\u0301  Menu"]).tags == ("caf\u00e9 menu",)

@@ -6,7 +6,7 @@ import pytest
 
 from library.errors import Unacceptable
 from library.extracting.media import TEXT_CHARS_MAX
-from library.kinds.words import text_of
+from library.kinds.words import tag_of, tags_of, text_of
 
 
 def test_a_text_keeps_tabs_and_line_ends_and_may_have_no_other_control_character() -> None:
@@ -28,3 +28,8 @@ def test_the_longest_text_is_checked_in_a_moment() -> None:
     started = time.process_time()
     text_of(text, most_chars=TEXT_CHARS_MAX)
     assert time.process_time() - started < 0.3
+
+
+def test_a_tag_is_looked_for_in_the_spelling_that_it_is_kept_in() -> None:
+    decomposed = "Cafe\u0301  Menu"
+    assert tags_of([decomposed]) == (tag_of(decomposed),) == ("caf\u00e9 menu",)
