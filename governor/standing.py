@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from governor.desk.laying import Desk, lay_out, swaps
+from governor.desk.laying import ELSEWHERE, Desk, lay_out, swaps
 from governor.governor import Clock
 from library.asking import Question, ask
 from library.errors import UnknownRecord
@@ -27,8 +27,6 @@ from library.records import Hit, Passage
 SESSIONS_MAX = 1_024
 """Desks that are kept; those that were not read for the longest time go first."""
 HITS = 64
-ELSEWHERE = 0
-"""No thread's number: every record says which conversation it is from."""
 Counting = Callable[[str], int]
 Key = tuple[frozenset[int], int, str]
 """Of a desk: the collections that records on it may be of, its own, and its session."""

@@ -13,11 +13,9 @@ from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import NAME_CHARS_MAX, team_ids
+from gateway.routes.handed import MODEL
 from governor.standing import Counting
 from library.library import Library
-
-COUNTED_AS = "gpt-4o"
-"""Whose tokenizer counts what no request names a model for; others differ by a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +64,4 @@ class Access:
 
     def count(self) -> Counting:
         """Return what counts tokens where no model is named."""
-        return self.gateway.counters.counter_for(COUNTED_AS).count
+        return self.gateway.counters.counter_for(MODEL).count

@@ -37,7 +37,7 @@ from library.records import TurnState
 UPSTREAM = "mcp"
 """Stands where a turn's upstream is named: we do not know whom the caller asks."""
 MODEL = "gpt-4o"
-"""Whose tokenizer and window count where no model is named."""
+"""Whose tokenizer and window count where no model is named; other tokenizers differ by a tenth."""
 WAITING_MAX = 1_024
 """Prepared turns that wait to be committed; each holds its prompt's report, some kilobytes."""
 

@@ -29,6 +29,8 @@ from library.reading.copies import NearCopies
 from library.reading.questions import QuestionKind
 from library.records import Event, Hit
 
+ELSEWHERE = 0
+"""No thread's number: a desk laid for it says of each record which conversation it is from."""
 BROAD_CERTAINTY, BROAD_SHARE = 0.25, 0.3
 """Where something rather surely bears on a broad question, what is worth so much less does too."""
 FRAME = framed(DESK_TAG, ["x"])

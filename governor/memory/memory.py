@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from governor.desk.laying import Desk, Laid, lay_out
+from governor.desk.laying import ELSEWHERE, Desk, Laid, lay_out
 from governor.errors import MalformedTranscript
 from governor.governor import Clock, Governor
 from governor.memory.adding import add_message, new_turn_id
@@ -31,8 +31,6 @@ SESSION = "main"
 """Where messages go that name no session."""
 TRIES = 8
 """At laying a desk out whose records together cost more than one by one."""
-ELSEWHERE = 0
-"""No thread's number: each record says which conversation it is from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,10 +81,6 @@ class Listing:
             accesses = {seq: 1 - 0.5 ** wanted(one) for seq, one in noted.items()}
         return Standing(importances, accesses)
 
-    async def hidden(self, collection_id: int, *, thread_no: int) -> frozenset[int]:
-        """Return the threads of records that only other threads find."""
-        return _hidden(await self._owned(self._of(collection_id), collection_id), thread_no)
-
     def _of(self, collection_id: int) -> _Kept:
         kept = self._kept.setdefault(collection_id, _Kept())
         self._kept.move_to_end(collection_id)

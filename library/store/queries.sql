@@ -585,7 +585,7 @@ FROM thread AS t JOIN event AS e ON e.branch_id = t.head_branch WHERE t.no = ?
 -- name: thread_numbers
 SELECT no FROM thread WHERE collection_id = ?
 
--- name: thread_owner
+-- name: collection_of_thread
 SELECT collection_id FROM thread WHERE no = ?
 
 -- Of all threads together: turns and pins have no index by thread, and are gone through once.

@@ -281,7 +281,9 @@ def delete_threads(connection: sqlite3.Connection, numbers: Collection[int]) -> 
     """Delete threads with what hangs on them: the records that only they find, and the copies
     that were made of anything in them, counting all their events; `scrub` must follow."""
     numbers = _with_dependents(connection, numbers)
-    owners = {connection.execute(SQL["thread_owner"], (number,)).fetchone() for number in numbers}
+    owners = {
+        connection.execute(SQL["collection_of_thread"], (number,)).fetchone() for number in numbers
+    }
     gone = _deleted(connection, numbers)
     for (owner_id,) in owners:
         _delete_leftovers(connection, owner_id)

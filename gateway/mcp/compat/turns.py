@@ -17,12 +17,12 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from gateway.mcp.access import COUNTED_AS, Access, Asker
+from gateway.mcp.access import Access, Asker
 from gateway.mcp.compat.cards import Card, Collection, Json, Number, Text
 from gateway.mcp.shapes import TEXT_CHARS_MAX, Limit, Name, Subject
 from gateway.mcp.tools.insights import PROTECTED_TAG
 from gateway.routes.governed import BUDGET, DESK, TOKENS_MAX
-from gateway.routes.handed import UPSTREAM, Session, answered, begin
+from gateway.routes.handed import MODEL, UPSTREAM, Session, answered, begin
 from gateway.wire.chat.wire import CHAT
 from governor.memory.adding import add_message
 from governor.standing import Counting, DeskRequest, StandingDesks
@@ -262,7 +262,7 @@ class TurnAliases:
             CHAT.dialect.message_of(raw),
             collection=asker.collection,
             session=session,
-            model=COUNTED_AS,
+            model=MODEL,
             upstream=UPSTREAM,
             now=self._access.gateway.now(),
         )

@@ -105,7 +105,9 @@ class SqliteArchive:
             if only_left_alone:
                 found = holdings(connection, _where(nos=nos, only_archived=True))
                 return delete_threads(connection, [one.no for one in found if one.is_left_alone])
-            owners = {no: connection.execute(SQL["thread_owner"], (no,)).fetchone() for no in nos}
+            owners = {
+                no: connection.execute(SQL["collection_of_thread"], (no,)).fetchone() for no in nos
+            }
             return delete_threads(connection, [no for no, owner in owners.items() if owner])
 
         gone: Gone = await self._forget(work)
