@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +15,9 @@ from talk import (
     QUESTION,
     WEATHER,
     filler,
+    leave,
     say,
-    wait_until_asked,
+    started,
 )
 
 from gateway.cli.running.programs import bases, launch
@@ -37,22 +37,14 @@ def main(base_url: str) -> None:
     home.mkdir()
     environment = os.environ | {"OPENAI_API_KEY": KEY, "CODEX_HOME": str(home)}
 
-    def started(*arguments: str) -> subprocess.Popen[str]:
+    def run(*arguments: str) -> subprocess.Popen[str]:
         command = ("codex", *CONFIG, "exec", *arguments)
         made = launch(command, bases(origin, to=None), environment)
-        return subprocess.Popen(
-            made.command,
-            env=made.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        return started(made.command, made.environment)
 
     def codex(*arguments: str) -> str:
         """Return what the agent said, and what went wrong."""
-        out, err = started(*arguments).communicate(timeout=240)
+        out, err = run(*arguments).communicate(timeout=240)
         said = []
         for line in out.splitlines():
             row = json.loads(line) if line.startswith("{") else {}
@@ -74,11 +66,7 @@ def main(base_url: str) -> None:
     say("stream", codex(*OPTIONS, COUNT))
     say("tools", codex(*OPTIONS, WEATHER))
     say("error", codex(*OPTIONS, FAIL))
-    hung = started(*OPTIONS, HANG)
-    wait_until_asked(origin)
-    os.killpg(hung.pid, signal.SIGKILL)  # The command is a wrapper around the program.
-    hung.communicate()
-    say("disconnect", "left")
+    leave(run(*OPTIONS, HANG), origin)
 
 
 if __name__ == "__main__":

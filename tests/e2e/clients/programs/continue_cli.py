@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +16,9 @@ from talk import (
     QUESTION,
     WEATHER,
     filler,
+    leave,
     say,
-    wait_until_asked,
+    started,
 )
 
 TURNS = 5
@@ -50,20 +50,13 @@ def main(protocol: str, base_url: str) -> None:
     file = Path.cwd() / "config.yaml"
     file.write_text(config(protocol, base_url), encoding="utf-8")
 
-    def started(*arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ("cn", "-p", "--config", str(file), "--auto", *arguments),
-            env=os.environ | NO_TELEMETRY,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    def run(*arguments: str) -> subprocess.Popen[str]:
+        command = ("cn", "-p", "--config", str(file), "--auto", *arguments)
+        return started(command, os.environ | NO_TELEMETRY)
 
     def cn(*arguments: str) -> str:
         """Return what the agent said, or what went wrong."""
-        out, err = started(*arguments).communicate(timeout=240)
+        out, err = run(*arguments).communicate(timeout=240)
         return out.strip() or err[-500:]
 
     said = cn(FACT)
@@ -74,11 +67,7 @@ def main(protocol: str, base_url: str) -> None:
     say("stream", cn(COUNT))
     say("tools", cn(WEATHER))
     say("error", cn(FAIL))
-    hung = started(HANG)
-    wait_until_asked(origin)
-    os.killpg(hung.pid, signal.SIGKILL)
-    hung.communicate()
-    say("disconnect", "left")
+    leave(run(HANG), origin)
 
 
 if __name__ == "__main__":

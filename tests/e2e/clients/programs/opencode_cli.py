@@ -3,7 +3,6 @@ and messages by its own providers, told of the gateway as `run` tells them."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -17,8 +16,9 @@ from talk import (
     QUESTION,
     WEATHER,
     filler,
+    leave,
     say,
-    wait_until_asked,
+    started,
 )
 
 from gateway.cli.running.programs import OPENCODE_CONFIG, bases, launch
@@ -59,22 +59,14 @@ def main(protocol: str, base_url: str) -> None:
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     }
 
-    def started(*arguments: str) -> subprocess.Popen[str]:
+    def run(*arguments: str) -> subprocess.Popen[str]:
         command = ("opencode", "run", "--format", "json", *arguments)
         made = launch(command, bases(origin, to=None), environment)
-        return subprocess.Popen(
-            made.command,
-            env=made.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        return started(made.command, made.environment)
 
     def opencode(*arguments: str) -> str:
         """Return what the agent said, and what went wrong."""
-        out, err = started(*arguments).communicate(timeout=240)
+        out, err = run(*arguments).communicate(timeout=240)
         said = []
         for line in out.splitlines():
             row = json.loads(line) if line.startswith("{") else {}
@@ -92,11 +84,7 @@ def main(protocol: str, base_url: str) -> None:
     say("stream", opencode(COUNT))
     say("tools", opencode(WEATHER))
     say("error", opencode(FAIL))
-    hung = started(HANG)
-    wait_until_asked(origin)
-    os.killpg(hung.pid, signal.SIGKILL)  # With the programs that it started.
-    hung.communicate()
-    say("disconnect", "left")
+    leave(run(HANG), origin)
 
 
 if __name__ == "__main__":

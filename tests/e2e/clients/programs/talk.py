@@ -5,12 +5,15 @@ line of JSON for each step. `scripts/clients NAME` runs one against a gateway of
 """
 
 import json
+import os
 import random
 import re
+import signal
+import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MODEL = "gpt-4o-mini"
@@ -74,3 +77,24 @@ def wait_until_asked(origin: str) -> None:
             return
         time.sleep(0.05)
     raise TimeoutError("the gateway was not asked")
+
+
+def started(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Return an agent that runs without a terminal, with the programs that it starts in a group."""
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def leave(hung: subprocess.Popen[str], origin: str) -> None:
+    """End an agent, and what it started, while the gateway answers it."""
+    wait_until_asked(origin)
+    os.killpg(hung.pid, signal.SIGKILL)
+    hung.communicate()
+    say("disconnect", "left")
