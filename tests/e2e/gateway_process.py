@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -212,6 +212,19 @@ def run_cli(
     )
     assert not check or done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
     return done
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Return once it is so.
+
+    Raises:
+        AssertionError: it is not so after `WAIT_S`.
+
+    """
+    until = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < until, f"still not: {what}"
+        time.sleep(POLL_S)
 
 
 def rows(db: Path, sql: str, *parameters: object) -> list[dict[str, Any]]:

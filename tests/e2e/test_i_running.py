@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.answers import DONE, ROLE, Gate, chunk, stream
 from tests.e2e.conftest import Ask, StartGateway
-from tests.e2e.gateway_process import GatewayProcess, clean_environment, run_cli
+from tests.e2e.gateway_process import GatewayProcess, clean_environment, run_cli, wait_until
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, RawConnection, assistant, user
 
@@ -31,8 +31,9 @@ def test_hundreds_of_requests_leave_open_files_and_threads_where_they_were(
     for number in range(300):
         ask([user(f"{topic} {number}")], stream=number % 2 == 0)
     gateway.wait_indexed()
-    assert process.num_fds() <= files + 3
-    assert process.num_threads() <= threads + 2
+    # A merge of the index or a closed connection holds some for a moment; a leak keeps them all.
+    wait_until(lambda: process.num_fds() <= files + 3, "the open files are where they were")
+    wait_until(lambda: process.num_threads() <= threads + 2, "the threads are where they were")
 
 
 def test_a_database_behind_a_symlink_is_refused_with_a_clear_message(tmp_path: Path) -> None:

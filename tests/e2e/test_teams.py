@@ -1,7 +1,6 @@
 """Teams over HTTP and MCP: membership is in the keys file, and nowhere else (issue 6, scopes)."""
 
 import json
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
 from tests.e2e.answers import Json
-from tests.e2e.gateway_process import GatewayProcess, run_cli
+from tests.e2e.gateway_process import GatewayProcess, run_cli, wait_until
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, Reply, texts, user
 
@@ -180,7 +179,7 @@ def test_who_leaves_a_team_is_shown_nothing_of_it_any_more(
     file = teams.gateway.db.with_name("keys.json")
     teams.keys["eve"] = add_key(file, "eve", ("core",))
     headers = teams.headers("eve")
-    wait_until(lambda: teams.ask("eve", "GET", "/threads").status_code == 200)
+    wait_until(lambda: teams.ask("eve", "GET", "/threads").status_code == 200, "eve may read")
     asked = "Where does the teams-e lantern hang?"
     assert teams.chat("eve", asked, session="teams-e").status == 200
     assert "copper door" in texts(upstream.last.messages)
@@ -189,17 +188,10 @@ def test_who_leaves_a_team_is_shown_nothing_of_it_any_more(
         if row["id"] == "eve":
             row["teams"] = []
     file.write_text(json.dumps(rows), encoding="utf-8")
-    wait_until(lambda: text not in teams.found("eve", "teams-e lantern"))
+    wait_until(lambda: text not in teams.found("eve", "teams-e lantern"), "eve has left")
     assert teams.headers("eve") == headers
     assert teams.chat("eve", asked, session="teams-e").status == 200
     assert "copper door" not in upstream.last.body.decode()
-
-
-def wait_until(is_so: Any) -> None:
-    until = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_no_key_can_have_a_teams_shelf_as_its_own(tmp_path: Path) -> None:
