@@ -278,7 +278,9 @@ class _Block:
         if where.until_s is not None:
             mask &= self.times[:count] <= where.until_s
         if where.exclude_seqs:
-            mask[self.places_of(np.array(sorted(where.exclude_seqs), np.int64))] = False
+            places = self.places_of(np.array(sorted(where.exclude_seqs), np.int64))
+            # Rows that came since the count was read have places, and are not in the mask.
+            mask[places[places < count]] = False
         return mask
 
 

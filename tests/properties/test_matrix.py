@@ -167,6 +167,26 @@ def test_rows_of_another_size_are_left_out() -> None:
     assert len(matrix) == 1
 
 
+def test_rows_that_come_while_a_search_runs_are_no_fault_of_it() -> None:
+    """A replayed agent session met it: what is excluded was embedded between two looks."""
+    matrix = Matrix(DIM)
+    asked = row(1).tobytes()
+    matrix.add([EventRows(seq, 1, 1, seq, asked) for seq in range(1, 9)])
+
+    class Growing(frozenset[int]):
+        """What is excluded; to be read is the moment at which its rows come."""
+
+        def __iter__(self) -> Iterator[int]:
+            matrix.add([EventRows(seq, 1, 1, seq, asked) for seq in self.late])
+            return super().__iter__()
+
+        late = (20, 21)
+
+    excluded = Growing({1, 2, 20, 21})
+    found = matrix.search(asked, Where(1, None, (), True, excluded), limit=99)
+    assert sorted(seq for (seq, _), _ in found) == [3, 4, 5, 6, 7, 8]
+
+
 @contextmanager
 def _sizes(**sizes: int) -> Iterator[None]:
     """Set sizes of the module for a while."""
