@@ -21,7 +21,6 @@ from library.asking import Question, ask
 from library.errors import UnknownRecord
 from library.kinds.filter import EVERYTHING, Filter
 from library.library import Library
-from library.reading.questions import question_kind
 from library.records import Hit, Passage
 
 SESSIONS_MAX = 1_024
@@ -103,7 +102,6 @@ class StandingDesks:
             limit=HITS,
             thread=request.session,
             scope="project",
-            kind=question_kind(request.subject),
             filter=request.filter,
             team_ids=request.team_ids,
         )

@@ -9,7 +9,7 @@ from datetime import date
 from library.errors import UnknownRecord
 from library.kinds.filter import EVERYTHING, Filter
 from library.library import Library
-from library.reading.questions import QuestionKind
+from library.reading.questions import QuestionKind, question_kind
 from library.records import Event, Path, Scope, SearchQuery, SearchResult
 
 CATCH_UP_S = 2.0
@@ -30,12 +30,16 @@ class Question:
     """An id, or the session that a client named; None: every thread alike."""
     scope: Scope = "thread"
     """With a thread: that one alone, or (`project`) all, that one first."""
-    kind: QuestionKind = "depth"
     filter: Filter = EVERYTHING
     team_ids: frozenset[int] = frozenset()
     """Shelves of the asker's teams, looked at too wherever all threads are."""
     exclude_seqs: frozenset[int] = frozenset()
     """Events that who asks has before them already."""
+
+    @property
+    def kind(self) -> QuestionKind:
+        """Which kind of search the words need, as in a request."""
+        return question_kind(self.words)
 
 
 async def ask(library: Library, question: Question) -> SearchResult:

@@ -19,7 +19,6 @@ from governor.memory.plain import Plain
 from governor.turn import Counter, Policy, TurnRequest
 from library.asking import Question
 from library.library import Library
-from library.reading.questions import question_kind
 from library.records import HEAD
 from library.runtime.opened import ask_all
 
@@ -143,19 +142,15 @@ class Memory:
             UnknownRecord: there is no such session.
 
         """
-        kind = question_kind(question)
         number = await self.library.store.collection_id(self._collection)
-        found = await ask_all(
-            self.library,
-            Question(
-                words=question,
-                asked_on=self._clock.now().date(),
-                collection_id=number,
-                limit=HITS,
-                thread=session,
-                kind=kind,
-            ),
+        asked = Question(
+            words=question,
+            asked_on=self._clock.now().date(),
+            collection_id=number,
+            limit=HITS,
+            thread=session,
         )
+        found = await ask_all(self.library, asked)
         room = budget_tokens
         desk = Desk()
         # Counted together, records may cost a little more than one by one.
@@ -167,7 +162,7 @@ class Memory:
                 minimum_relevance=self._policy.minimum_relevance,
                 thread_no=ELSEWHERE,
                 taken_digests=frozenset(),
-                kind=kind,
+                kind=asked.kind,
                 certainty=found.certainty,
             )
             text = desk.block(ELSEWHERE) if desk.laid else ""
