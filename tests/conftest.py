@@ -6,8 +6,12 @@ are the last lines of a run, so that a green run never claims more than it did.
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("shared", deadline=None)
+hypothesis.settings.load_profile("shared")
+"""Wall time says nothing on a machine that others use, too."""
 _LEFT_OUT = pytest.StashKey[dict[str, int]]()
 
 

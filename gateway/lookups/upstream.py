@@ -7,7 +7,9 @@ before its end is shown, as any other.
 
 A stream is shown as it comes, event by event, from the first round on; only our calls are taken
 out, and the end of a round that another follows. A whole body has to be there before it is known
-whether it is the answer.
+whether it is the answer. One that is too long to be kept may hold a call of ours, and is not
+shown: the upstream is asked once more without our tools, and what it says then passes as it comes.
+Of every round what is kept is counted with what else answers hold of the memory.
 
 An upstream that fails in a later round fails the answer: by its own status while nothing was
 shown, in a stream by an error event.
@@ -48,9 +50,10 @@ class LookingUp:
         rounds_of: Callable[[PreparedTurn], Rounds],
         is_stream: bool,
         limit_bytes: int,
+        has_room_for: Callable[[int], bool],
     ) -> None:
         """`rounds_of` begins the rounds of a prepared turn; `limit_bytes` bounds a round that has
-        to be kept whole."""
+        to be kept whole, and `has_room_for` counts its bytes (`gateway.turn.Turn`)."""
         self.name = upstream.name
         self.speaks = upstream.speaks
         self.caches = upstream.caches
@@ -60,6 +63,7 @@ class LookingUp:
         self._rounds_of = rounds_of
         self._is_stream = is_stream
         self._limit_bytes = limit_bytes
+        self._has_room_for = has_room_for
         self._rounds: Rounds | None = None
 
     def outgoing(self, prepared: PreparedTurn) -> UpstreamRequest:
@@ -75,7 +79,12 @@ class LookingUp:
             return reply
         if is_streamed(reply.status, reply.headers, is_stream_asked=self._is_stream):
             return SplicedReply(
-                self._upstream, reply, self._rounds, self._wire, limit_bytes=self._limit_bytes
+                self._upstream,
+                reply,
+                self._rounds,
+                self._wire,
+                limit_bytes=self._limit_bytes,
+                has_room_for=self._has_room_for,
             )
         return await self._whole(reply, self._rounds)
 
@@ -94,10 +103,17 @@ class LookingUp:
         is_plain = False
         while True:
             try:
-                held = await HeldReply.of(reply, limit_bytes=self._limit_bytes)
+                held = await HeldReply.of(
+                    reply, limit_bytes=self._limit_bytes, has_room_for=self._has_room_for
+                )
             except BaseException:
                 await reply.aclose()
                 raise
+            if held.is_overgrown and not is_plain and reply.status < OK_BELOW:
+                await reply.aclose()
+                is_plain = True
+                reply = await self._upstream.open(rounds.plain())
+                continue
             fields, _ = loaded(held.body)
             if held.is_overgrown or reply.status >= OK_BELOW or not isinstance(fields, dict):
                 return held
@@ -144,8 +160,11 @@ class HeldReply:
         self._rest = chunks
 
     @classmethod
-    async def of(cls, reply: UpstreamReply, *, limit_bytes: int) -> "HeldReply":
-        """Read an answer; one that is longer than the limit passes by as it comes.
+    async def of(
+        cls, reply: UpstreamReply, *, limit_bytes: int, has_room_for: Callable[[int], bool]
+    ) -> "HeldReply":
+        """Read an answer; one that is longer than the limit, or than there is room for, is read no
+        further.
 
         Raises:
             UpstreamFailed: it broke off.
@@ -155,7 +174,7 @@ class HeldReply:
         body = bytearray()
         async for chunk in held._rest:
             body += chunk
-            if len(body) > limit_bytes:
+            if len(body) > limit_bytes or not has_room_for(len(chunk)):
                 held.is_overgrown = True
                 break
         held.body = bytes(body)
@@ -182,6 +201,7 @@ class SplicedReply:
         wire: Wire,
         *,
         limit_bytes: int,
+        has_room_for: Callable[[int], bool],
     ) -> None:
         self.status = reply.status
         self.headers = reply.headers
@@ -190,6 +210,7 @@ class SplicedReply:
         self._rounds = rounds
         self._wire = wire
         self._limit_bytes = limit_bytes
+        self._has_room_for = has_room_for
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         splice = ROUNDS[self._wire.name].splice(NAMES)
@@ -225,9 +246,16 @@ class SplicedReply:
             return out
 
         blocks = Blocks()
+        has_let_go = False
         async with aclosing(self._reply.chunks()) as chunks:
             async for chunk in chunks:
-                if ready := shown(blocks.feed(chunk)):
+                if not self._has_room_for(len(chunk)):
+                    reader.keep_no_more()
+                ready = shown(blocks.feed(chunk))
+                if reader.is_truncated and not has_let_go:
+                    has_let_go = True
+                    ready += splice.let_go()
+                if ready:
                     yield ready
                 if splice.is_waiting and splice.has_ended:
                     return

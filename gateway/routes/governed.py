@@ -91,7 +91,9 @@ class Governed:
         upstream = self._gateway.speaking.upstream_for(self._wire.name, target.upstream)
         outgoing: Callable[[PreparedTurn], UpstreamRequest] = posting
         if request.lookups:
-            looking = self._looking_up(upstream, request, asked.request, target, posting)
+            looking = self._looking_up(
+                upstream, request, asked.request, target, posting, visit.stay.has_room_for
+            )
             upstream, outgoing = looking, looking.outgoing
         return Turn(
             request=request,
@@ -109,6 +111,7 @@ class Governed:
         request: ClientRequest,
         target: Target,
         posting: "_Posting",
+        has_room_for: Callable[[int], bool],
     ) -> LookingUp:
         """Return the upstream whose model may look things up."""
         library, _, _ = self._gateway.opened()
@@ -142,6 +145,7 @@ class Governed:
             rounds_of=rounds_of,
             is_stream=request.is_stream,
             limit_bytes=settings.max_reply_bytes,
+            has_room_for=has_room_for,
         )
 
     async def _decoded(self, body: bytes) -> ClientRequest:

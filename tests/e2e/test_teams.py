@@ -13,7 +13,8 @@ from mcp.client.client import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
-from tests.e2e.answers import Json
+from tests.e2e.answers import Json, calls
+from tests.e2e.answers import call as call_of
 from tests.e2e.gateway_process import GatewayProcess, run_cli, wait_until
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, Reply, texts, user
@@ -21,6 +22,8 @@ from tests.e2e.talk import Client, Reply, texts, user
 MEMBERS = {"ann": ("core",), "ben": ("core", "sales"), "cyd": ("sales",), "dan": ()}
 """Of each key, its teams; the collection has the key's name."""
 RECALL = "x-library-recall"
+LOOKING = "gpt-4o-looking"
+"""A model that may look things up."""
 
 
 class Teams:
@@ -77,9 +80,12 @@ def kept(
 ) -> Iterator[tuple[GatewayProcess, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("teams")
     keys = {name: add_key(folder / "keys.json", name, teams) for name, teams in MEMBERS.items()}
+    config = folder / "library-of-context.toml"
+    config.write_text(f'[models."{LOOKING}"]\nlookup_rounds = 2\n', encoding="utf-8")
     gateway = GatewayProcess(
         db=folder / "library.db",
         upstream=upstream_process.url,
+        config=config,
         settings={"keys_file": folder / "keys.json", "recall": "team"},
     )
     yield gateway, keys
@@ -146,6 +152,49 @@ def test_a_chat_recalls_from_the_teams_of_its_key_as_far_as_it_is_told(
     assert "flies at dawn" not in upstream.last.body.decode()
     shown = next(one.body for one in upstream.requests if b"flies at dawn" in one.body)
     assert b"team core" in shown
+
+
+def test_a_models_look_ups_read_the_shelves_of_its_callers_teams_and_no_others(
+    teams: Teams, upstream: StubUpstream
+) -> None:
+    """Issue 5, look-ups; DESIGN 1.8: by search, and by an id that somebody gave away."""
+    texts_of = {
+        "core": "The teams-h beacon of the quay answers to magnolia.",
+        "sales": "Spare lamps for that teams-h beacon: persimmon, and two more in the quay house.",
+    }
+    ids = {}
+    for team, text in texts_of.items():
+        insight = teams.remember("ben", text)
+        ids[team] = teams.promote("ben", insight["id"], team=team).json()["id"]
+    teams.gateway.wait_indexed()
+    searching = [call_of("c", "library_search", json.dumps({"query": "teams-h beacon quay"}))]
+    opening = [
+        call_of(f"o{team}", "library_open", json.dumps({"id": record}))
+        for team, record in ids.items()
+    ]
+    for name, recall, shelves in (
+        ("ann", "team", {"core"}),
+        ("cyd", "team", {"sales"}),
+        ("ben", "team", {"core", "sales"}),
+        ("ann", "project", set()),
+        ("dan", "project", set()),
+    ):
+        for asked in (searching, opening):
+            upstream.script(calls(*asked))
+            reply = teams.client.chat(
+                [user("Good morning.")],
+                model=LOOKING,
+                session=f"teams-h-{name}-{recall}-{len(asked)}",
+                headers=teams.headers(name) | {RECALL: recall, "x-library-desk-tokens": "0"},
+            )
+            assert reply.status == 200
+            first, second = upstream.chats[-2:]
+            assert "library_search" in str(first.json["tools"])
+            told = texts(second.messages)
+            assert not any(text in texts(first.messages) for text in texts_of.values())
+            assert {team for team, text in texts_of.items() if text in told} == shelves
+            refused_count = len(ids) - len(shelves) if asked is opening else 0
+            assert told.count("in this collection") == refused_count
 
 
 def test_what_a_chat_has_on_its_desk_goes_with_the_promotion(

@@ -128,10 +128,10 @@ class _Choice:
         self._role = "assistant"
         self._texts: dict[str, list[str]] = {}
         self._values: dict[str, Any] = {}
-        self._calls: list[_Call] = []
-        self._last_call: dict[int, _Call] = {}
+        self._calls: list[CallPieces] = []
+        self._last_call: dict[int, CallPieces] = {}
         """The call that a fragment with this index belongs to."""
-        self._legacy_call: _Call | None = None
+        self._legacy_call: CallPieces | None = None
         self.finish_reason: str | None = None
 
     @property
@@ -152,7 +152,7 @@ class _Choice:
                 for position, fragment in enumerate(dicts(value)):
                     self._add_call(position, fragment)
             elif key == "function_call" and isinstance(value, dict):
-                self._legacy_call = self._legacy_call or _Call()
+                self._legacy_call = self._legacy_call or CallPieces()
                 self._legacy_call.add_function(value)
             elif isinstance(value, str):
                 self._texts.setdefault(key, []).append(value)
@@ -167,7 +167,7 @@ class _Choice:
         call_id = fragment.get("id")
         call = self._last_call.get(index)
         if call is None or (call_id and call.id and call.id != call_id):
-            call = self._last_call[index] = _Call()
+            call = self._last_call[index] = CallPieces()
             self._calls.append(call)
         call.add(fragment)
 
@@ -188,7 +188,7 @@ class _Choice:
         return message
 
 
-class _Call:
+class CallPieces:
     """One tool call, in pieces."""
 
     __slots__ = ("_arguments", "_extras", "_kind", "_name", "_payload", "_type", "id")
@@ -224,6 +224,20 @@ class _Call:
             if value is not None:
                 self._payload = key
                 self._arguments.append(value if isinstance(value, str) else dumped(value))
+
+    @property
+    def name(self) -> str:
+        """As far as it has come."""
+        return self._name
+
+    @property
+    def is_function(self) -> bool:
+        """It is one as far as is known, and not a custom tool's."""
+        return self._kind == "function" and self._type in {"", "function"}
+
+    @property
+    def has_arguments(self) -> bool:
+        return any(self._arguments)
 
     def function(self) -> dict[str, Any]:
         return {"name": self._name, self._payload: "".join(self._arguments)}

@@ -1,7 +1,9 @@
 """Rounds in chat completions. Pure.
 
 In a stream a call comes in fragments that name it by its index; those of our calls are left out,
-and the client's own are numbered as if ours had never been. All chunks have the first one's id.
+and the client's own are numbered as if ours had never been. Until it is known by its name whose a
+call is, its fragments wait: some servers tell the name in a later one, or in pieces. All chunks
+have the first one's id.
 
 Source: OpenAI API reference, "The chat completion chunk object".
 """
@@ -9,6 +11,7 @@ Source: OpenAI API reference, "The chat completion chunk object".
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gateway.wire.chat.reply import CallPieces
 from gateway.wire.lenient import dicts, loaded
 from gateway.wire.lookups.blocks import Block, rewritten
 from gateway.wire.lookups.seam import CUT, Call, Names, RoundShapes, Tool, added, usage_of
@@ -96,6 +99,12 @@ class ChatSplice:
         """Index of a call in this round -> the client's; None: it is ours."""
         self._call_count = 0
         """The client's calls have numbers below this."""
+        self._is_as_it_came = True
+        """No call was left out or kept waiting: the client's have the numbers they came with."""
+        self._ids: dict[int, str] = {}
+        """Of the newest call with an index."""
+        self._nameless: dict[int, CallPieces] = {}
+        """Calls of this round of which it is not known whose they are."""
         self._has_own_call = False
         self._usage: Any = None
         self._carried: Any = None
@@ -126,13 +135,19 @@ class ChatSplice:
         self._usage = None
         self._head = {key: self._first[key] for key in ("id", "created") if key in self._first}
         self._held.clear()
-        self._numbers.clear()
-        self._has_own_call = self.is_waiting = self.has_ended = False
+        self._forget_calls()
+        self._has_own_call = self.is_waiting = self.has_ended = self._is_as_it_came = False
         self._has_gap = not self._last_words or self._last_words[-1:].isspace()
 
     def close(self) -> bytes:
         self.is_waiting = False
         return b"".join(map(self._closing, self._held))
+
+    def let_go(self) -> bytes:
+        # Arguments without end, and still no name: whose they are will not be known.
+        self._numbers |= dict.fromkeys(self._nameless)
+        self._nameless.clear()
+        return b""
 
     def _closing(self, block: Block) -> bytes:
         chunk, _ = loaded(block.data or b"")
@@ -149,21 +164,26 @@ class ChatSplice:
         return b""
 
     def _is_ours_alone(self) -> bool:
-        return bool(self._numbers) and not self._has_own_call
+        return bool(self._numbers) and not (self._has_own_call or self._nameless)
 
     def _shown(self, block: Block, chunk: dict[str, Any]) -> bytes:
         choice = next(iter(dicts(chunk["choices"])), None)
         if choice is None:
             whole = self._whole(chunk)
             return block.raw if whole is chunk else rewritten(block, whole).raw
-        delta = choice.get("delta")
+        # As `ChunkReader` has it, some servers end a stream with a whole message.
+        key = "delta" if choice.get("delta") or not choice.get("message") else "message"
+        delta = choice.get(key)
         said = self._said(delta) if isinstance(delta, dict) else delta
         is_end = choice.get("finish_reason") is not None
         if choice.get("finish_reason") in CUT:
-            self._numbers.clear()
+            self._forget_calls()
+        elif is_end and self._nameless:
+            own = [*dicts((said or {}).get(_CALLS)), *self._never_named()]
+            said = {**(said or {}), _CALLS: own}
         if is_end and self._is_ours_alone():
             self.is_waiting = True
-            end = {**chunk, "choices": [{**choice, "delta": {}}]}
+            end = {**chunk, "choices": [{**choice, key: {}}]}
             self._held.append(rewritten(block, end))
             if not said:
                 return b""
@@ -173,7 +193,7 @@ class ChatSplice:
             return block.raw
         elif not said and delta and not is_end and not chunk.get("usage"):
             return b""
-        return rewritten(block, self._whole({**chunk, "choices": [{**choice, "delta": said}]})).raw
+        return rewritten(block, self._whole({**chunk, "choices": [{**choice, key: said}]})).raw
 
     def _whole(self, chunk: dict[str, Any]) -> dict[str, Any]:
         """Return a chunk as one of the whole answer."""
@@ -205,27 +225,77 @@ class ChatSplice:
         for position, fragment in enumerate(dicts(delta[_CALLS])):
             index = fragment.get("index")
             index = index if isinstance(index, int) else position
-            name = _name_of(fragment)
-            if name:  # A call begins; one may take the index of another (CASES D4).
-                self._begin(index, is_ours=name in self._names)
+            known = self._known(index, fragment)
             number = self._numbers.get(index, index)
-            if number is not None:
-                kept.append(fragment if number == index else {**fragment, "index": number})
+            if known is not None and number is not None:
+                is_as_it_came = known is fragment and number == index
+                kept.append(fragment if is_as_it_came else {**known, "index": number})
         if kept and all(one is other for one, other in zip(kept, delta[_CALLS], strict=False)):
             return delta if len(kept) == len(delta[_CALLS]) else {**delta, _CALLS: kept}
         rest = {key: value for key, value in delta.items() if key != _CALLS}
         return {**rest, _CALLS: kept} if kept else rest
 
+    def _known(self, index: int, fragment: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a fragment, with those before it that waited; None: it waits, too."""
+        waiting = self._nameless.get(index)
+        if self._is_new(index, fragment):
+            # One that got no name until another took its index can be called by nobody.
+            self._has_own_call = self._has_own_call or waiting is not None
+            waiting = None
+        elif waiting is None:
+            return fragment
+        self._nameless.pop(index, None)
+        pieces = waiting or CallPieces()
+        pieces.add(fragment)
+        if self._may_be_ours(pieces):
+            self._nameless[index] = pieces
+            self._is_as_it_came = False
+            return None
+        self._begin(index, is_ours=pieces.is_function and pieces.name in self._names)
+        return fragment if waiting is None else pieces.value()
+
+    def _is_new(self, index: int, fragment: dict[str, Any]) -> bool:
+        """Tell whether a fragment begins a call: a new id on an old index does (CASES D4), and
+        where there are no ids, a name that says that it is no longer ours, or ours now."""
+        call_id, name = string_of(fragment.get("id")), _name_of(fragment)
+        old = self._ids.get(index)
+        self._ids[index] = call_id or old or ""
+        if old is None or (call_id and old and call_id != old):
+            return True
+        is_known = index in self._numbers and index not in self._nameless
+        return is_known and bool(name) and (name in self._names) != (self._numbers[index] is None)
+
+    def _may_be_ours(self, pieces: CallPieces) -> bool:
+        """Tell whether the rest of a call's name decides whose it is."""
+        name = pieces.name
+        is_begun = any(one.startswith(name) for one in self._names) and name not in self._names
+        # A name is whole when arguments follow; where there is none, it may come behind them.
+        return pieces.is_function and is_begun and not (name and pieces.has_arguments)
+
+    def _never_named(self) -> list[dict[str, Any]]:
+        """Return the calls that got no name to the end: not ours, as far as anybody knows."""
+        found = []
+        for index, pieces in self._nameless.items():
+            self._begin(index, is_ours=False)
+            found.append({**pieces.value(), "index": self._numbers[index]})
+        self._nameless.clear()
+        return found
+
     def _begin(self, index: int, *, is_ours: bool) -> None:
         if is_ours:
             self._numbers[index] = None
+            self._is_as_it_came = False
             return
         self.has_spoken = self._has_own_call = True
         if self._numbers.get(index) is None:
-            is_as_it_came = self._head is None and None not in self._numbers.values()
-            number = index if is_as_it_came else self._call_count
+            number = index if self._is_as_it_came else self._call_count
             self._numbers[index] = number
             self._call_count = max(self._call_count, number + 1)
+
+    def _forget_calls(self) -> None:
+        self._numbers.clear()
+        self._ids.clear()
+        self._nameless.clear()
 
 
 CHAT_ROUNDS = RoundShapes(

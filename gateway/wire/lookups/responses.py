@@ -120,6 +120,7 @@ class ResponsesSplice:
         self._carried: Any = None
         """What those rounds used."""
         self._held: tuple[Block, dict[str, Any]] | None = None
+        self._has_let_go = False
 
     def take(self, block: Block) -> bytes:
         fields, _ = loaded(block.data) if block.data is not None else (None, False)
@@ -152,6 +153,10 @@ class ResponsesSplice:
         assert self._held is not None
         self.is_waiting = False
         return self._end(*self._held)
+
+    def let_go(self) -> bytes:
+        self._has_let_go = True
+        return self._flushed()
 
     def _begun(self, block: Block, fields: dict[str, Any]) -> bytes:
         response = fields.get("response")
@@ -193,9 +198,9 @@ class ResponsesSplice:
         self, block: Block, fields: dict[str, Any], index: int, item: dict[str, Any]
     ) -> bytes:
         is_new = index not in self._numbers and index not in self._reasoning
-        if fields.get("type") == "response.output_item.done":
+        if fields.get("type") == "response.output_item.done" and not self._has_let_go:
             self._done.append(item)
-        if is_new and item.get("type") == REASONING:
+        if is_new and item.get("type") == REASONING and not self._has_let_go:
             self._reasoning[index] = []
         if index in self._reasoning:
             self._reasoning[index].append((block, fields))

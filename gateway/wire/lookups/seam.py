@@ -61,6 +61,10 @@ class Splice(Protocol):
     def close(self) -> bytes:
         """Return the end of the stream, where no other round follows one that waits for it."""
 
+    def let_go(self) -> bytes:
+        """Hold nothing any more but the end; return what was held for the client. There is no room
+        for more, and so no other round."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoundShapes:

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,12 +18,17 @@ from tests.e2e.responses_answers import Events, calling, reasoned, spoken
 
 NAMES = frozenset({"library_search", "library_open"})
 CUTS = st.lists(st.integers(0, 20_000), max_size=30)
-WIRE_NAMES = [wire.name for wire in WIRES]
+WIRES_BY_NAME = {wire.name: wire for wire in WIRES}
+WIRE_NAMES = [*WIRES_BY_NAME]
 Part = tuple[str, str]
 """(kind, text): `words`, `thought`, `ours` or `theirs`."""
 
 
-def chat(parts: Sequence[Part]) -> bytes:
+NAMINGS = ("at once", "late", "in pieces", "behind the arguments", "at the end")
+"""Where a chat's stream tells the name of a call."""
+
+
+def chat(parts: Sequence[Part], naming: str = "at once") -> bytes:
     out, index = [_chunk({"role": "assistant", "content": None})], 0
     for kind, text in parts:
         if kind == "words":
@@ -31,15 +37,27 @@ def chat(parts: Sequence[Part]) -> bytes:
             out.append(_chunk({"reasoning_content": text}))
         else:
             name = "library_search" if kind == "ours" else "look"
-            function = {"name": name, "arguments": ""}
-            opened = {"index": index, "id": f"c{index}", "type": "function", "function": function}
-            out.append(_chunk({"tool_calls": [opened]}))
-            rest = {"index": index, "function": {"arguments": json.dumps({"query": text})}}
-            out.append(_chunk({"tool_calls": [rest]}))
+            fragments = _fragments(index, name, json.dumps({"query": text}), naming)
+            out += [_chunk({"tool_calls": [one]}) for one in fragments]
             index += 1
     usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
     end = {"id": "c", "choices": [], "usage": usage}
     return b"".join([*out, _chunk({}, "tool_calls" if index else "stop"), _event(end), _DONE])
+
+
+def _fragments(index: int, name: str, arguments: str, naming: str) -> list[dict[str, Any]]:
+    """Return a call in fragments, as one server or another writes it."""
+    opened: dict[str, Any] = {"id": f"c{index}", "type": "function"}
+    told: dict[str, list[dict[str, Any]]] = {
+        "at once": [{"name": name, "arguments": ""}, {"arguments": arguments}],
+        "late": [{"arguments": ""}, {"name": name}, {"arguments": arguments}],
+        "in pieces": [{"name": name[:3]}, {"name": name[3:]}, {"arguments": arguments}],
+        "behind the arguments": [{"arguments": arguments[:4]}, {"arguments": arguments[4:]},
+                                 {"name": name}],
+        "at the end": [{}, {"arguments": arguments, "name": name}],
+    }  # fmt: skip
+    rows = [{"index": index, "function": function} for function in told[naming]]
+    return [{**opened, **rows[0]}, *rows[1:]]
 
 
 _DONE = b"data: [DONE]\n\n"
@@ -121,8 +139,7 @@ def spliced(name: str, rounds: Sequence[bytes], cuts: Sequence[int] = ()) -> byt
 
 def read(name: str, stream: bytes) -> tuple[list[Part], dict[str, Any], str | None]:
     """Return what a stream says, by the reader that records it, with usage and finish reason."""
-    wire = next(wire for wire in WIRES if wire.name == name)
-    reader, blocks = wire.reader(1_000_000), Blocks()
+    reader, blocks = WIRES_BY_NAME[name].reader(1_000_000), Blocks()
     for block in [*blocks.feed(stream), *blocks.finish()]:
         if block.data is not None:
             reader.add(SseEvent(block.data, block.name))
@@ -208,6 +225,90 @@ def test_a_call_of_ours_beside_one_of_the_clients_is_left_out(name: str) -> None
     assert numbers == {0, 1}
 
 
+@pytest.mark.parametrize("naming", NAMINGS[1:])
+def test_fragments_wait_until_the_name_says_whose_call_they_are(naming: str) -> None:
+    """CASES D4 (litellm#33678): no trace of ours, and every argument of the client's."""
+    calls = [("ours", "x"), ("theirs", "y"), ("ours", "z"), ("theirs", "w")]
+    shown = spliced("chat", [chat([("words", "Both."), *calls], naming)])
+    assert b"library_" not in shown and b'"x' not in shown and b'"z' not in shown
+    made = made_calls(shown)
+    assert [(one["id"], one["function"]["arguments"]) for one in made] == [
+        ("c1", '{"query": "y"}'),
+        ("c3", '{"query": "w"}'),
+    ]
+    assert indexes(shown) == [0, 1]
+    rounds = [chat([("ours", "x")], naming), chat([("theirs", "y"), ("ours", "z")], naming)]
+    assert [one["id"] for one in made_calls(spliced("chat", rounds))] == ["c0"]
+    assert read("chat", spliced("chat", [chat([("ours", "x")], naming)]))[0::2] == ([], "stop")
+
+
+def made_calls(stream: bytes) -> list[dict[str, Any]]:
+    """Return the calls that a client puts together of a stream's fragments."""
+    reader, blocks = WIRES_BY_NAME["chat"].reader(1_000_000), Blocks()
+    for block in [*blocks.feed(stream), *blocks.finish()]:
+        reader.add(SseEvent(block.data or b"", block.name))
+    calls: list[dict[str, Any]] = reader.read().messages[0].get("tool_calls", [])
+    return calls
+
+
+def indexes(stream: bytes) -> list[int]:
+    """Return the indexes of calls, in the order in which they come first."""
+    events = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith(b"data: {")]
+    deltas = [one["choices"][0]["delta"] for one in events if one["choices"]]
+    return [*dict.fromkeys(one["index"] for d in deltas for one in d.get("tool_calls", ()))]
+
+
+def test_a_call_that_never_gets_a_name_reaches_the_client_at_the_end_and_is_not_looked_up() -> None:
+    function = {"arguments": "{}"}
+    call = {"index": 0, "id": "c", "type": "function", "function": function}
+    body = b"".join([_chunk({"tool_calls": [call]}), _chunk({}, "tool_calls"), _DONE])
+    splice = ROUNDS["chat"].splice(NAMES)
+    blocks = [*Blocks().feed(body)]
+    assert splice.take(blocks[0]) == b""
+    shown = splice.take(blocks[1]) + splice.take(blocks[2])
+    assert not splice.is_waiting
+    assert [one["id"] for one in made_calls(shown)] == ["c"]
+    cut = b"".join([_chunk({"tool_calls": [call]}), _chunk({}, "length"), _DONE])
+    assert made_calls(spliced("chat", [cut])) == [], "half a call, and perhaps of ours"
+
+
+def test_a_name_of_the_clients_that_ours_begin_with_is_its_own() -> None:
+    fragments = [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "library"}},
+        {"index": 0, "function": {"arguments": "{}"}},
+        {"index": 1, "id": "b", "type": "custom", "custom": {"name": "library_search"}},
+    ]
+    chunks = [_chunk({"tool_calls": [one]}) for one in fragments]
+    shown = spliced("chat", [b"".join([*chunks, _chunk({}, "tool_calls"), _DONE])])
+    assert [one["id"] for one in made_calls(shown)] == ["a", "b"]
+
+
+def test_a_whole_message_in_place_of_the_last_delta_shows_no_call_of_ours() -> None:
+    function = {"name": "library_search", "arguments": "{}"}
+    call = {"id": "c", "type": "function", "function": function}
+    said = {"role": "assistant", "content": "So.", "tool_calls": [call]}
+    end = {"id": "c", "choices": [{"index": 0, "message": said, "finish_reason": "tool_calls"}]}
+    shown = spliced("chat", [_event(end) + _DONE])
+    assert b"library_" not in shown
+    assert read("chat", shown)[0::2] == ([("words", "So.")], "stop")
+
+
+def test_where_there_is_no_room_reasoning_waits_for_nothing() -> None:
+    """DESIGN 1.13."""
+    splice, blocks = ROUNDS["responses"].splice(NAMES), Blocks()
+    body = responses([("thought", "first"), ("thought", "then"), ("ours", "x")])
+    shown, held = b"", [*blocks.feed(body)]
+    for at, block in enumerate(held):
+        shown += splice.take(block)
+        if at == len(held) // 3:
+            assert b"gAAAA" not in shown and b"first" not in shown
+            shown += splice.let_go()
+            assert b"first" in shown
+    shown += splice.close()
+    assert b'"library_' not in shown
+    assert b"then" in shown
+
+
 def test_reasoning_that_led_to_a_look_up_only_is_left_out_of_a_response() -> None:
     """openai/codex#5990: reasoning without what it led to is refused when it comes back."""
     rounds = [
@@ -251,15 +352,16 @@ PARTS = st.lists(
 
 @pytest.mark.parametrize("name", WIRE_NAMES)
 @settings(deadline=None)
-@given(rounds=st.lists(PARTS, min_size=1, max_size=3), cuts=CUTS)
+@given(rounds=st.lists(PARTS, min_size=1, max_size=3), cuts=CUTS, naming=st.sampled_from(NAMINGS))
 def test_every_cut_of_the_bytes_shows_the_same(
-    name: str, rounds: list[list[Part]], cuts: list[int]
+    name: str, rounds: list[list[Part]], cuts: list[int], naming: str
 ) -> None:
     """CASES D5 and issue 5: no trace of our tools, however a stream comes."""
     stop = next(
         (at for at, parts in enumerate(rounds) if not _is_ours_alone(parts)), len(rounds) - 1
     )
-    bodies = [STREAMS[name](parts) for parts in rounds[: stop + 1]]
+    written = partial(chat, naming=naming) if name == "chat" else STREAMS[name]
+    bodies = [written(parts) for parts in rounds[: stop + 1]]
     whole = spliced(name, bodies)
     assert spliced(name, bodies, cuts) == whole
     assert b'"library_' not in whole
