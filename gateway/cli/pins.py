@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
-from gateway.cli.tables import one_line, print_table
+from gateway.cli.tables import counted, one_line, print_table
 
 TEXT_CELLS = 120
 
@@ -36,7 +36,7 @@ def pin(
         click.echo(json.dumps(found, indent=2))
         return
     rows = [(row["id"], row["role"], one_line(row["text"], size=TEXT_CELLS)) for row in found]
-    print_table(("pinned", "role", "text"), rows)
+    print_table(("pinned", "role", "text"), rows, whole=("pinned",))
 
 
 @click.command()
@@ -85,7 +85,7 @@ def forget(
     if not is_sure and not is_confirmed(f"Delete {asked} for good?"):
         raise Problem("nothing was deleted")
     found = ask(settings, lambda library: library.delete(path))
-    said = f"forgot {what}: {found['event_count']} events"
+    said = f"forgot {what}: {counted(found['event_count'], 'event')}"
     click.echo(json.dumps(found, indent=2) if is_json else said)
 
 
@@ -100,8 +100,7 @@ def told_of(thread: dict[str, Any]) -> str:
     """Return what of a thread or record is deleted with it, for who is asked."""
     if thread["kind"] != "chat":
         return f"{thread['kind']} {thread['id']}"
-    count = thread["messages"]
-    return f"thread {thread['id']} with {count} message{'s' * (count != 1)}"
+    return f"thread {thread['id']} with {counted(thread['messages'], 'message')}"
 
 
 def is_confirmed(question: str) -> bool:

@@ -7,7 +7,12 @@ import click
 
 from gateway.cli.client import LibraryClient, ask, segment
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
-from gateway.cli.shelf.options import filter_options, given
+from gateway.cli.shelf.options import (
+    filter_options,
+    given,
+    looked_into_option,
+    searched_option,
+)
 from gateway.cli.swap_report import signals
 from gateway.cli.tables import one_line, print_table, printable
 
@@ -24,14 +29,18 @@ limit_option = click.option(
 
 
 @click.command()
+@looked_into_option
 @limit_option
 @db_option
 @config_option
 @json_option
-def threads(limit: int, db: str | None, config: str | None, is_json: bool) -> None:
+def threads(
+    collection: str | None, limit: int, db: str | None, config: str | None, is_json: bool
+) -> None:
     """List threads, the last used first."""
     settings = loaded_settings(config=config, db=db).settings
-    found = ask(settings, lambda library: library.get("/threads", limit=limit))["threads"]
+    asked = {"collection": collection, "limit": limit}
+    found = ask(settings, lambda library: library.get("/threads", **asked))["threads"]
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -46,7 +55,10 @@ def threads(limit: int, db: str | None, config: str | None, is_json: bool) -> No
         for row in found
     ]
     print_table(
-        ("thread", "events", "branches", "last used", "begins"), rows, right=("events", "branches")
+        ("thread", "events", "branches", "last used", "begins"),
+        rows,
+        right=("events", "branches"),
+        whole=("thread",),
     )
 
 
@@ -60,6 +72,7 @@ def threads(limit: int, db: str | None, config: str | None, is_json: bool) -> No
     "began alike.",
 )
 @click.option("--after", metavar="SEQ", type=int, default=0, help="Only those stored after this.")
+@looked_into_option
 @limit_option
 @db_option
 @config_option
@@ -69,6 +82,7 @@ def events(
     event: str | None,
     branches: bool,
     after: int,
+    collection: str | None,
     limit: int,
     db: str | None,
     config: str | None,
@@ -86,6 +100,7 @@ def events(
             f"/threads/{segment(thread)}/events",
             after=after,
             limit=limit,
+            collection=collection,
             live_only="false" if branches else "true",
         )
 
@@ -107,7 +122,7 @@ def events(
         )
         for row in found
     ]
-    print_table(columns, rows, right=("seq", "branch"))
+    print_table(columns, rows, right=("seq", "branch"), whole=("event",))
 
 
 def _print_whole(row: dict[str, Any]) -> None:
@@ -120,6 +135,7 @@ def _print_whole(row: dict[str, Any]) -> None:
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("--thread", metavar="ID", help="Only this thread; else every thread.")
+@searched_option
 @filter_options
 @click.option("--explain", "is_explained", is_flag=True, help="Say what each score is made of.")
 @limit_option
@@ -129,6 +145,7 @@ def _print_whole(row: dict[str, Any]) -> None:
 def search(
     words: tuple[str, ...],
     thread: str | None,
+    collection: str | None,
     is_explained: bool,
     limit: int,
     db: str | None,
@@ -140,8 +157,8 @@ def search(
     settings = loaded_settings(config=config, db=db).settings
 
     async def work(library: LibraryClient) -> Any:
-        words_ = " ".join(words)
-        return await library.get("/search", q=words_, thread=thread, limit=limit, **given(options))
+        where = {"thread": thread, "collection": collection, "limit": limit}
+        return await library.get("/search", q=" ".join(words), **where, **given(options))
 
     found = ask(settings, work)
     if is_json:
@@ -151,7 +168,7 @@ def search(
         (f"{hit['score']:.2f}", hit["id"], hit["who"], _shown(hit, is_explained=is_explained))
         for hit in found["hits"]
     ]
-    print_table(("score", "event", "who", "text"), rows, right=("score",))
+    print_table(("score", "event", "who", "text"), rows, right=("score",), whole=("event",))
     if is_explained:
         click.echo(f"certainty {found['certainty']:.2f}")
     for part in found["degraded"]:
@@ -164,6 +181,7 @@ consult = search
 @click.command()
 @click.argument("pattern", metavar="PATTERN")
 @click.option("--thread", metavar="ID", help="Only this thread; else every thread.")
+@searched_option
 @click.option("--fuzzy", is_flag=True, help="Words that are nearly those of PATTERN.")
 @click.option("--case", is_flag=True, help="Tell capitals from small letters.")
 @limit_option
@@ -173,6 +191,7 @@ consult = search
 def grep(
     pattern: str,
     thread: str | None,
+    collection: str | None,
     fuzzy: bool,
     case: bool,
     limit: int,
@@ -187,7 +206,7 @@ def grep(
     settings = loaded_settings(config=config, db=db).settings
 
     async def work(library: LibraryClient) -> Any:
-        asked: dict[str, object] = {"q": pattern, "thread": thread, "limit": limit}
+        asked = {"q": pattern, "thread": thread, "collection": collection, "limit": limit}
         flags = {"fuzzy": "true" if fuzzy else None, "case": "true" if case else None}
         return await library.get("/grep", **asked, **flags)
 
@@ -199,7 +218,7 @@ def grep(
             (row["id"], str(row["line"]), row["role"], one_line(row["text"], size=TEXT_CELLS))
             for row in found["lines"]
         ]
-        print_table(("event", "line", "role", "text"), rows, right=("line",))
+        print_table(("event", "line", "role", "text"), rows, right=("line",), whole=("event",))
         _say_what_is_missing(found)
     return 0 if found["lines"] else 1
 

@@ -8,29 +8,42 @@ from collections.abc import Iterable, Sequence
 
 COLUMNS = 80
 """Of text that is no table: the narrowest terminal that people use."""
+WHOLE_CELLS = 40
+"""Ids up to this are kept whole in a table: a UUID has 36. What a caller chose may be longer."""
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
 ) -> None:
-    """Print rows under `columns`; those in `right` are aligned right and never wrapped."""
+    """Print rows under `columns`; those in `right` are aligned right and never wrapped, those in
+    `whole` hold ids, which somebody will copy: they are not wrapped either."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        is_right = column in right
+    shown = list(rows)
+    for at, column in enumerate(columns):
+        longest = max((len(row[at]) for row in shown), default=0)
         table.add_column(
             column,
-            justify="right" if is_right else "left",
-            no_wrap=is_right,
+            justify="right" if column in right else "left",
+            no_wrap=column in right or (column in whole and longest <= WHOLE_CELLS),
             overflow="fold",
         )
-    for row in rows:
+    for row in shown:
         table.add_row(*(Text(cell) for cell in row))  # Text: a stored "[red]" is no markup.
     Console(highlight=False).print(table)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with what it counts, in the plural where it is not one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def one_line(text: str, *, size: int) -> str:

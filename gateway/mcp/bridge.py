@@ -11,6 +11,7 @@ to other bridges too. When the one it spoke to is gone, the next message looks f
 """
 
 import asyncio
+import json
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -88,7 +89,7 @@ class Bridge:
         try:
             message: Any = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            await self._fail(None, PARSE_ERROR, f"not JSON: {error}")
+            await self._fail(_id_in(line), PARSE_ERROR, f"not JSON: {error}")
             return None
         id_ = message.get("id", "") if isinstance(message, dict) else None
         if not isinstance(id_, str | int) or isinstance(id_, bool):
@@ -138,6 +139,20 @@ class Bridge:
     async def _fail(self, id_: object, code: int, message: str) -> None:
         error = {"code": code, "message": message}
         await self._write(orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": error}))
+
+
+def _id_in(line: bytes) -> str | int | None:
+    """Return the id of a line that is JSON but for NaN and infinities, which Python's own writer
+    makes of such numbers: its sender waits for an answer of that id.
+
+    Of a line that is broken in another way nothing is known: the id is null, as JSON-RPC has it.
+    """
+    try:
+        message: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    id_ = message.get("id") if isinstance(message, dict) else None
+    return id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
 
 
 def read_lines(stream: BinaryIO, lines: "asyncio.Queue[bytes | None]") -> None:

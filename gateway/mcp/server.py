@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ from mcp.types import (
 )
 
 from gateway.errors import ANSWERED
-from gateway.mcp.compat.names import NEEDED, system_of
+from gateway.mcp.compat.names import NEEDED, WITHOUT_EFFECT, system_of
 from gateway.mcp.greeting import NAME, TITLE, VERSION, instructions_of
 from gateway.mcp.names import TOOLS
 from gateway.mcp.prompts import add_prompts
@@ -129,11 +130,63 @@ class Parts:
 
 
 class LibraryServer(MCPServer):
-    """The SDK's server, with our errors and our way to show an answer."""
+    """The SDK's server, with our errors and our way to show an answer.
+
+    The SDK passes over arguments that a tool does not have. Whoever misspells `projects` would
+    believe that only some were searched: they are refused, as an HTTP route refuses them.
+    """
+
+    def __init__(self, *, instructions: str) -> None:
+        super().__init__(NAME, title=TITLE, version=VERSION, instructions=instructions)
+        self._takes: dict[str, dict[str, object]] = {}
+        """Of each tool its parameters, with what they are when they are not given."""
+
+    def offer(self, name: str, function: Callable[..., Any]) -> None:
+        """Add a tool of ours."""
+        behaviour = _behaviour(name)
+        self.add_tool(
+            function,
+            name=name,
+            title=behaviour.title,
+            annotations=ToolAnnotations(
+                title=behaviour.title,
+                read_only_hint=behaviour.is_read_only,
+                destructive_hint=behaviour.is_destructive,
+                idempotent_hint=behaviour.is_idempotent,
+                open_world_hint=False,
+            ),
+            structured_output=False if name.startswith(IN_WORDS) else None,
+        )
+        self._takes[name] = {
+            one.name: one.default
+            for one in signature(function).parameters.values()
+            if one.name != "context"
+        }
+
+    def _check(self, name: str, arguments: dict[str, Any]) -> None:
+        """Refuse arguments that a tool does not have.
+
+        Raises:
+            ToolError: there are some.
+
+        """
+        unknown = sorted(arguments.keys() - self._takes.get(name, arguments).keys())
+        if unknown:
+            listed = ", ".join(self._takes[name]) or "none"
+            raise ToolError(
+                f"{name} has no parameter {', '.join(map(repr, unknown))}; it takes: {listed}"
+            )
+
+    def _without_effect(self, name: str, arguments: dict[str, Any]) -> list[str]:
+        """Return the arguments that changed nothing."""
+        usual = self._takes.get(name, {})
+        asked = {one for one, value in arguments.items() if value != usual.get(one)}
+        return sorted(asked & WITHOUT_EFFECT.get(name, frozenset()))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None
     ) -> CallToolResult | InputRequiredResult:
+        self._check(name, arguments)
         try:
             result = await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
@@ -141,10 +194,10 @@ class LibraryServer(MCPServer):
                 raise ToolError(str(error.__cause__)) from error
             raise
         if isinstance(result, CallToolResult) and result.structured_content is not None:
-            return CallToolResult(
-                content=shown(result.structured_content),
-                structured_content=result.structured_content,
-            )
+            told: dict[str, Any] = result.structured_content
+            if idle := self._without_effect(name, arguments):
+                told = {**told, "without_effect": idle}
+            return CallToolResult(content=shown(told), structured_content=told)
         return result
 
     async def get_prompt(
@@ -163,23 +216,10 @@ def make_server(parts: Parts, *, tools: frozenset[str]) -> LibraryServer:
     """Return a server that offers some of the tools."""
     instructions = instructions_of(system_of(tools))
     with _own_log():
-        server = LibraryServer(NAME, title=TITLE, version=VERSION, instructions=instructions)
+        server = LibraryServer(instructions=instructions)
     for name in (*TOOLS, *NEEDED):
         if name in tools:
-            behaviour = _behaviour(name)
-            server.add_tool(
-                parts.tool(name),
-                name=name,
-                title=behaviour.title,
-                annotations=ToolAnnotations(
-                    title=behaviour.title,
-                    read_only_hint=behaviour.is_read_only,
-                    destructive_hint=behaviour.is_destructive,
-                    idempotent_hint=behaviour.is_idempotent,
-                    open_world_hint=False,
-                ),
-                structured_output=False if name.startswith(IN_WORDS) else None,
-            )
+            server.offer(name, parts.tool(name))
     add_resources(server, parts.reading, parts.desk)
     add_prompts(server)
     return server

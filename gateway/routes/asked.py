@@ -162,6 +162,19 @@ async def own_reach(
     return await team_ids(library, principal) | {own} if principal.teams else own
 
 
+async def named_collection(library: Library, principal: Principal, asked: str | None) -> int | None:
+    """Return the collection that is looked into: the caller's own; for the owner of the database
+    the one that is named, or None: every one.
+
+    Raises:
+        ScopeForbidden: the caller may not.
+
+    """
+    if asked is None and principal.is_owner:
+        return None
+    return await own_collection(library, principal, asked)
+
+
 async def own_collection(library: Library, principal: Principal, asked: str | None) -> int:
     """Return the collection that is written to or searched: the caller's own; the owner of the
     database may name another.

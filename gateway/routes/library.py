@@ -33,7 +33,7 @@ from gateway.routes.answers import (
     team_ids,
     text,
 )
-from gateway.routes.asked import FILTER_PARAMETERS, filter_of
+from gateway.routes.asked import FILTER_PARAMETERS, filter_of, named_collection
 from gateway.routes.governed import TOKENS_MAX
 from gateway.settings import OFFLINE
 from governor.desk.refreshing import refresh_desk
@@ -62,9 +62,13 @@ class LibraryRoutes:
             route("/settings", self.settings),
             route("/turns", self.turns, takes="thread after newest"),
             route("/turns/{turn}", self.turn),
-            route("/threads", self.threads, takes="limit"),
+            route("/threads", self.threads, takes="limit collection"),
             route("/threads/{thread}", self.forget_thread, "DELETE"),
-            route("/threads/{thread}/events", self.events, takes="live_only after limit"),
+            route(
+                "/threads/{thread}/events",
+                self.events,
+                takes="live_only after limit collection",
+            ),
             route("/threads/{thread}/desk", self.desk),
             route("/threads/{thread}/desk/refresh", self.refresh_desk, "POST"),
             route("/threads/{thread}/budget", self.budget),
@@ -83,7 +87,8 @@ class LibraryRoutes:
 
     async def _asked(self, request: Request) -> tuple[Library, int | None]:
         library, _, _ = self._gateway.opened()
-        return library, await collection_of(library, principal_of(request))
+        name = text(request, "collection")
+        return library, await named_collection(library, principal_of(request), name)
 
     # -- reading ---------------------------------------------------------------------------------
     async def status(self, request: Request) -> Response:
@@ -297,11 +302,10 @@ class LibraryRoutes:
     async def _one_collection(
         self, request: Request, library: Library, collection_id: int | None
     ) -> int:
-        """Return the caller's collection; the owner may name any."""
+        """Return the collection that is searched: the caller's, where the owner named none."""
         if collection_id is not None:
             return collection_id
-        name = text(request, "collection") or principal_of(request).collection
-        return await library.store.collection_id(name)
+        return await library.store.collection_id(principal_of(request).collection)
 
     # -- pins ------------------------------------------------------------------------------------
     async def pins(self, request: Request) -> Response:

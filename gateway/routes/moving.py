@@ -17,7 +17,8 @@ from gateway.body import read_body
 from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
-from gateway.routes.answers import collection_of, json_response, number, principal_of, route, text
+from gateway.routes.answers import json_response, number, principal_of, route, text
+from gateway.routes.asked import named_collection
 from gateway.wire.stored import wire_in
 from governor.errors import MalformedTranscript
 from library.importing.items import Row
@@ -162,12 +163,8 @@ class MovingRoutes:
     async def _asked(self, request: Request) -> tuple[Library, int | None]:
         """Return the library and the collection that is asked for; None: all."""
         library, _, _ = self._gateway.opened()
-        principal, name = principal_of(request), text(request, "collection")
-        if name is not None and not principal.is_owner and name != principal.collection:
-            raise ScopeForbidden("export another collection")
-        if name is not None and principal.is_owner:
-            return library, await library.store.collection_id(name)
-        return library, await collection_of(library, principal)
+        name = text(request, "collection")
+        return library, await named_collection(library, principal_of(request), name)
 
 
 def _named(thread: MovedThread, lines: list[dict[str, Any]], named: set[str]) -> str:

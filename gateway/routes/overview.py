@@ -10,14 +10,13 @@ from gateway.core import Gateway
 from gateway.routes.answers import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
-    collection_of,
     json_response,
     number,
     principal_of,
     route,
     text,
 )
-from gateway.routes.asked import own_reach
+from gateway.routes.asked import named_collection, own_reach
 from library.overview import domains, sessions
 
 
@@ -29,7 +28,7 @@ class OverviewRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            route("/sessions", self.sessions, takes="containing limit"),
+            route("/sessions", self.sessions, takes="containing collection limit"),
             route("/domains", self.domains, takes="collection limit"),
         ]
 
@@ -38,7 +37,9 @@ class OverviewRoutes:
         limit = number(request, "limit", default=LIMIT_DEFAULT, at_most=LIMIT_MAX)
         found = await sessions(
             library.store,
-            collection_id=await collection_of(library, principal_of(request)),
+            collection_id=await named_collection(
+                library, principal_of(request), text(request, "collection")
+            ),
             containing=text(request, "containing") or "",
         )
         return json_response({"sessions": found[:limit], "count": len(found)})

@@ -23,7 +23,7 @@ from gateway.routes.answers import (
     route,
     text,
 )
-from gateway.routes.asked import VALUES_MAX, Fields, own_collection
+from gateway.routes.asked import VALUES_MAX, Fields, named_collection
 from library.library import Library
 from library.retention.policy import Policy
 
@@ -51,10 +51,7 @@ class RetentionRoutes:
     async def _asked(self, request: Request, name: str | None) -> tuple[Library, int | None]:
         """Return the collection that is meant; None: all, which only the owner may mean."""
         library, _, _ = self._gateway.opened()
-        principal = principal_of(request)
-        if name is None and principal.is_owner:
-            return library, None
-        return library, await own_collection(library, principal, name)
+        return library, await named_collection(library, principal_of(request), name)
 
     async def preview(self, request: Request) -> Response:
         library, collection_id = await self._asked(request, text(request, "collection"))

@@ -74,6 +74,17 @@ def decoded(content: bytes) -> str:
     return text
 
 
+def has_text(source: str, content: bytes) -> bool:
+    """Tell whether there may be words in a file: an empty one, or one of another binary format
+    than PDF, has none. Blocks: reads all of it."""
+    if type_of(source, content) == "pdf":
+        return True
+    try:
+        return bool(decoded(content).strip())
+    except Unacceptable:
+        return False
+
+
 def checked(extracted: Extracted) -> Extracted:
     """Return what was extracted, if it is something to shelve.
 

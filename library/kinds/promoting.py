@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -63,8 +64,11 @@ class Promotions:
         self._store = landing.store
         self._kinds = landing.store.kinds
         self._wait_indexed = wait_indexed
-        self._promoting = asyncio.Lock()
-        """Held from looking for a copy until it stands."""
+        self._under_way: WeakValueDictionary[tuple[int, str, int], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+        """By what is copied (collection, id) and whither: held from looking for the copy until it
+        stands, which waits for the index. Others are copied meanwhile."""
 
     async def promote(
         self, name: str, *, collection: str, team: str | None, by: str = ""
@@ -87,7 +91,9 @@ class Promotions:
             there = await self._store.collection_id(shelf_of(team))
             bodies = [{**body, "team": team} for body in original.bodies]
             original = replace(original, bodies=bodies)
-        async with self._promoting:
+        key = (number, original.id, there)
+        lock = self._under_way.setdefault(key, asyncio.Lock())
+        async with lock:
             copies = await self._kinds.copies(original.id, collection=collection)
             known = next((one for one in copies if one.collection_id == there), None)
             now = self._landing.now()

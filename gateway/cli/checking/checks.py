@@ -10,8 +10,9 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from gateway.cli.ports import is_free, occupant, origin
+from gateway.cli.ports import is_free, occupant
 from gateway.settings import Settings
 from library.errors import UnsuitableFileSystem
 from library.filesystem import check_file_system
@@ -39,15 +40,15 @@ class Finding:
 
 
 def check_port(settings: Settings, owner: Owner | None) -> Finding:
-    """Whether the gateway can listen, or is the one that already does."""
+    """Whether the gateway can listen; where one runs on the database, where that listens."""
+    if owner is not None and owner.base_url is not None:
+        address = urlsplit(owner.base_url).netloc
+        return Finding("port", f"{address}: the gateway of this database ({owner})")
     if settings.port == 0:
         return Finding("port", "a free one is picked at start")
     address = f"{settings.host}:{settings.port}"
     if is_free(settings.host, settings.port):
         return Finding("port", f"{address} is free")
-    own = f"{origin(settings.host, settings.port)}/v1"
-    if owner is not None and owner.base_url == own:
-        return Finding("port", f"{address}: the gateway of this database ({owner})")
     who = occupant(settings.host, settings.port)
     return Finding("port", f"{address} is taken by {who}", "stop it, or choose another --port")
 

@@ -22,6 +22,7 @@ from gateway.cli.options import (
     loaded_settings,
 )
 from gateway.cli.progress import Tell, progress
+from gateway.cli.tables import counted
 from library.importing.detecting import UnknownFormat, detected, files_of, opened
 from library.importing.formats import EXPORT, FORMATS
 from library.importing.rows import values
@@ -192,10 +193,11 @@ async def _index(library: LibraryClient, tell: Tell) -> None:
 
 def told(summary: Summary) -> list[str]:
     """Return what an import did, in words."""
-    records = f" and {summary.records:,} records" if summary.records else ""
+    records = f" and {counted(summary.records, 'record')}" if summary.records else ""
     lines = [
-        f"{summary.added:,} messages added, {summary.known:,} were there, in "
-        f"{summary.conversations:,} conversations{records} of {summary.files:,} files"
+        f"{counted(summary.added, 'message')} added, {summary.known:,} were there, in "
+        f"{counted(summary.conversations, 'conversation')}{records} of "
+        f"{counted(summary.files, 'file')}"
     ]
     lines += [f"left out: {count:,} {what}" for what, count in sorted(summary.left_out.items())]
     if summary.renamed:

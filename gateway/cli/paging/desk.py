@@ -69,4 +69,4 @@ def desk(
             (row["id"], row["role"], one_line(row["text"], size=TEXT_CELLS))
             for row in found["desk"]
         ]
-        print_table(("on the desk", "role", "text"), rows)
+        print_table(("on the desk", "role", "text"), rows, whole=("on the desk",))

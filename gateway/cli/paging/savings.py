@@ -10,7 +10,7 @@ from gateway.cli.client import ask
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
 from gateway.cli.tables import print_table
 
-COLUMNS = ("thread", "upstream", "turns", "sent to us", "forwarded", "cached", "cost", "whole")
+COLUMNS = ("thread", "upstream", "turns", "came", "sent", "cached", "cost", "whole")
 
 
 @click.command()
@@ -30,7 +30,7 @@ def savings(thread: str | None, db: str | None, config: str | None, is_json: boo
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
-    print_table(COLUMNS, [_row(saving) for saving in found], right=COLUMNS[2:])
+    print_table(COLUMNS, [_row(saving) for saving in found], right=COLUMNS[2:], whole=("thread",))
     if dearer := [one for one in found if _is_dearer(one)]:
         click.echo(
             f"{len(dearer)} of {len(found)} cost more than their whole histories would have: a "

@@ -24,6 +24,7 @@ from gateway.cli.running.child import NotStarted, run_child
 from gateway.cli.running.joined import Joined, not_followed
 from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
+from gateway.cli.tables import counted
 from gateway.configuration import Loaded, flag, shown
 from gateway.refusals import AddressForbidden, UnknownPath
 from gateway.settings import AUTO, Settings
@@ -160,7 +161,8 @@ def saved(reports: list[dict[str, Any]], *, database: str) -> str:
     share = f" ({(asked - sent) / asked:.0%})" if asked > sent else ""
     threads = {report.get("thread_id") for report in reports} - {None, ""}
     return (
-        f"library-of-context: {len(reports):,} requests of {len(threads):,} threads, recorded in "
+        f"library-of-context: {counted(len(reports), 'request')} of "
+        f"{counted(len(threads), 'thread')}, recorded in "
         f"{database}; {asked:,} tokens came, {sent:,} were sent, {max(asked - sent, 0):,} saved"
         f"{share}"
     )

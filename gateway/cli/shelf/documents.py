@@ -5,6 +5,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from gateway.cli.shelf.options import (
     tag_option,
     thread_option,
 )
-from gateway.cli.tables import printable
+from gateway.cli.tables import counted, printable
+from library.extracting.media import has_text
 from library.extracting.walking import files_under
 from library.kinds.filter import CHUNK_TYPES
 
@@ -56,7 +58,7 @@ def shelve(
     if is_json:
         click.echo(json.dumps(found, indent=2))
     else:
-        click.echo(f"{found['state']}: {found['id']}, {found['line_count']} lines")
+        click.echo(f"{found['state']}: {found['id']}, {counted(found['line_count'], 'line')}")
 
 
 @click.command()
@@ -86,9 +88,9 @@ def shelve_document(
 ) -> None:
     """Shelve PATH...: files, and the files of folders; text, Markdown, code, HTML, PDF.
 
-    Of a folder what .gitignore and .ignore leave out stays out, and a source is a path in that
-    folder. Files that did not change are left alone. Ends with code 1 when a file could not be
-    shelved.
+    Of a folder what .gitignore and .ignore leave out stays out, as does a file without text (an
+    image, say), which is counted; a source is a path in that folder. Files that did not change are
+    left alone. Ends with code 1 when a file could not be shelved.
     """
     settings = loaded_settings(config=config, db=db).settings
     files = [one for path in paths for one in _files(Path(path), project)]
@@ -103,7 +105,7 @@ def shelve_document(
     if is_json:
         click.echo(json.dumps(done, indent=2))
     else:
-        counts = Counter(one.get("state", "left out") for one in done)
+        counts = Counter(one.get("state", "failed") for one in done)
         told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         click.echo(told or "there is nothing to shelve")
         for one in failed:
@@ -111,21 +113,33 @@ def shelve_document(
     context.exit(1 if failed else 0)
 
 
-def _files(path: Path, project: str | None) -> Iterator[tuple[Path, str, str | None]]:
-    """Yield (file, source, project) of what a path stands for."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file to shelve."""
+
+    path: Path
+    source: str
+    project: str | None
+    is_named: bool
+    """False: it lies in a folder that was named, where other things may lie too."""
+
+
+def _files(path: Path, project: str | None) -> Iterator[_File]:
+    """Yield what a path stands for."""
     if not path.is_dir():
-        yield path, path.as_posix(), project
+        yield _File(path, path.as_posix(), project, is_named=True)
         return
+    name = project or path.resolve().name
     try:
         for file in files_under(path):
-            yield file, file.relative_to(path).as_posix(), project or path.resolve().name
+            yield _File(file, file.relative_to(path).as_posix(), name, is_named=False)
     except OSError as error:
         raise Problem(f"{path} cannot be read: {error}") from error
 
 
 async def _shelved(
     library: LibraryClient,
-    files: Sequence[tuple[Path, str, str | None]],
+    files: Sequence[_File],
     where: dict[str, Any],
     tell: Tell,
 ) -> list[dict[str, Any]]:
@@ -133,25 +147,37 @@ async def _shelved(
     room = asyncio.Semaphore(AT_ONCE)
     done_count = 0
 
-    async def one(file: Path, source: str, project: str | None) -> dict[str, Any]:
+    async def one(file: _File) -> dict[str, Any]:
         nonlocal done_count
         async with room:
-            try:
-                content = await asyncio.to_thread(file.read_bytes)
-                found = await library.put(
-                    "/documents", content, source=source, project=project, **where
-                )
-                result = {"source": source, "id": found["id"], "state": found["state"]}
-            except (OSError, Problem) as error:
-                told = error.message if isinstance(error, Problem) else str(error)
-                result = {"source": source, "error": told}
+            result = {"source": file.source, **await _sent(library, file, where)}
             done_count += 1
-            tell(done_count / len(files), source)
+            tell(done_count / len(files), file.source)
             return result
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(*each)) for each in files]
+        tasks = [group.create_task(one(each)) for each in files]
     return [task.result() for task in tasks]
+
+
+async def _sent(library: LibraryClient, file: _File, where: dict[str, Any]) -> dict[str, Any]:
+    """Send one file; return what came of it."""
+    try:
+        content, is_text = await asyncio.to_thread(_read, file)
+        if not (is_text or file.is_named):
+            return {"state": "without text"}
+        found = await library.put(
+            "/documents", content, source=file.source, project=file.project, **where
+        )
+    except (OSError, Problem) as error:
+        return {"error": error.message if isinstance(error, Problem) else str(error)}
+    return {"id": found["id"], "state": found["state"]}
+
+
+def _read(file: _File) -> tuple[bytes, bool]:
+    """Return what is in a file, and whether there may be text in it."""
+    content = file.path.read_bytes()
+    return content, has_text(file.source, content)
 
 
 @click.command("open")

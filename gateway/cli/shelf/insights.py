@@ -144,7 +144,7 @@ def recall(
         rows = [(one["id"], one["who"], _line(one)) for one in found["hits"]]
     else:
         rows = [(one["event_id"], one["type"], _line(one)) for one in found["insights"]]
-    print_table(("insight", "what", "text"), rows)
+    print_table(("insight", "what", "text"), rows, whole=("insight",))
     if not words and found["count"] > len(rows):
         click.echo(f"{len(rows)} of {found['count']}", err=True)
     for part in found.get("degraded", ()):

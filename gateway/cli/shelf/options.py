@@ -13,6 +13,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 collection_option = click.option(
     "--collection", metavar="NAME", help="The collection to work on [default: default]."
 )
+looked_into_option = click.option(
+    "--collection", metavar="NAME", help="Only this one [default: every one]."
+)
+searched_option = click.option(
+    "--collection", metavar="NAME", help="The one to search [default: that of THREAD, or default]."
+)
 thread_option = click.option("--thread", metavar="ID", help="For this thread alone.")
 project_option = click.option("--project", metavar="NAME", help="What it belongs to.")
 tag_option = click.option("--tag", "tags", metavar="TAG", multiple=True, help="May be repeated.")

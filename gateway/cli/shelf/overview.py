@@ -1,13 +1,15 @@
 """`sessions` and `domains`: what there is, before anything is searched."""
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from gateway.cli.client import ask
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
 from gateway.cli.records import limit_option
-from gateway.cli.shelf.options import collection_option
+from gateway.cli.shelf.options import collection_option, looked_into_option
 from gateway.cli.tables import one_line, print_table
 
 TITLE_CELLS = 60
@@ -15,41 +17,51 @@ TITLE_CELLS = 60
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[TEXT...]")
+@looked_into_option
 @limit_option
 @db_option
 @config_option
 @json_option
 def sessions(
-    words: tuple[str, ...], limit: int, db: str | None, config: str | None, is_json: bool
+    words: tuple[str, ...],
+    collection: str | None,
+    limit: int,
+    db: str | None,
+    config: str | None,
+    is_json: bool,
 ) -> int:
     """List conversations by the name that their client gave them, the last used first.
 
-    With TEXT, only those whose name, id or beginning holds it. Exit code 1: there is none.
+    One without a name is listed by its id. With TEXT, only those whose name, id or beginning holds
+    it. Exit code 1: there is none.
     """
     settings = loaded_settings(config=config, db=db).settings
-    containing = " ".join(words) or None
-    found = ask(
-        settings, lambda library: library.get("/sessions", containing=containing, limit=limit)
-    )
+    asked = {"containing": " ".join(words) or None, "collection": collection, "limit": limit}
+    found = ask(settings, lambda library: library.get("/sessions", **asked))
     if is_json:
         click.echo(json.dumps(found, indent=2))
     else:
-        rows = [
-            (
-                row["session_id"] or "-",
-                row["id"],
-                row["collection"],
-                str(row["turn_count"]),
-                row["updated_at"][:16].replace("T", " "),
-                one_line(row["title"], size=TITLE_CELLS),
-            )
-            for row in found["sessions"]
-        ]
-        columns = ("session", "thread", "collection", "turns", "last used", "begins")
-        print_table(columns, rows, right=("turns",))
-        if found["count"] > len(rows):
+        _print_sessions(found["sessions"])
+        if found["count"] > len(found["sessions"]):
             click.echo(f"{found['count']} match", err=True)
     return 0 if found["count"] else 1
+
+
+def _print_sessions(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print conversations, with their collections where there are several."""
+    has_several = len({row["collection"] for row in rows}) > 1
+    columns = ("session", *(("collection",) if has_several else ()), "turns", "last used", "begins")
+    shown = [
+        (
+            row["session_id"] or row["id"],
+            *((row["collection"],) if has_several else ()),
+            str(row["turn_count"]),
+            row["updated_at"][:10],
+            one_line(row["title"], size=TITLE_CELLS),
+        )
+        for row in rows
+    ]
+    print_table(columns, shown, right=("turns",), whole=("session",))
 
 
 @click.command()

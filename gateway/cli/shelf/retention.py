@@ -103,7 +103,7 @@ def listed(
         )
         for one in found["archived"]
     ]
-    print_table(("id", "kind", "archived", "bytes", "about"), rows, right=("bytes",))
+    print_table(("id", "kind", "archived", "bytes", "about"), rows, right=("bytes",), whole=("id",))
 
 
 @retention.command()
@@ -168,7 +168,7 @@ def _tell_plan(plan: dict[str, Any], *, is_json: bool) -> None:
         )
         for one in plan["steps"]
     ]
-    print_table(("what", "id", "kind", "touched", "why", "about"), rows)
+    print_table(("what", "id", "kind", "touched", "why", "about"), rows, whole=("id",))
     told = f"{plan['archive']} to archive, {plan['restore']} to restore, {plan['purge']} to purge"
     click.echo(f"{told}, of {plan['seen']}{_kept(plan)}")
 

@@ -47,6 +47,22 @@ _LIBRARY = {
     "library_context_flush": "flush",
     "library_stats": "status",
 }
+WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
+    name: frozenset(parameters.split())
+    for name, parameters in {
+        "library_shelve_document": "chapter_tokens overlap_tokens replace_edition owner_session_id",
+        "library_desk_refresh": "team_ids",
+        "library_desk_watch": "team_ids",
+        "library_message_record": "importance",
+        "library_context_prepare": "max_books metadata importance",
+        "library_context_commit": "token_budget recent_token_budget protected_token_budget "
+        "max_books metadata importance event_id",
+        "library_context_protect": "role token_budget recent_token_budget protected_token_budget "
+        "max_books importance event_id",
+    }.items()
+}
+"""Parameters that a tool takes because its system documents them, and that change nothing here: an
+answer names those that were given another value than they have by themselves."""
 ALIASES: Mapping[Compat, Mapping[str, str]] = {"rlm": _RLM, "library": _LIBRARY}
 """Of each system, its tools in its order, with the tool of ours that each needs."""
 NEEDED = {name: tool for some in ALIASES.values() for name, tool in some.items()}

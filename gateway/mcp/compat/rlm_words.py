@@ -7,6 +7,7 @@ from pydantic import Field
 
 from gateway.mcp.access import Asker
 from gateway.mcp.shapes import TEXT_CHARS_MAX, filter_of
+from library.errors import Unacceptable
 from library.kinds.filter import INSIGHT_TYPES, Filter, Kind
 from library.kinds.insights import Insight
 from library.kinds.record import Shelved
@@ -44,7 +45,17 @@ def narrowed(kinds: list[Kind], project: str, domain: str, since: str, until: st
 
 
 def type_of(category: str) -> str:
-    return next((one for one in INSIGHT_TYPES if one == category), "fact")
+    """Return the type of a category.
+
+    Raises:
+        Unacceptable: there is no such one: nothing would be found by it, or all facts.
+
+    """
+    if category == GENERAL:
+        return "fact"
+    if category not in INSIGHT_TYPES:
+        raise Unacceptable("category", f"one of {', '.join((*INSIGHT_TYPES, GENERAL))}")
+    return category
 
 
 def tags_in(value: str) -> list[str]:

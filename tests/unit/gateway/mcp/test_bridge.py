@@ -125,6 +125,18 @@ async def test_what_is_no_message_is_answered_and_passed_over() -> None:
     assert [one.get("error", {}).get("code") for one in answers] == [PARSE_ERROR, -32600, None]
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+async def test_a_line_with_a_number_that_json_has_not_is_refused_under_its_own_id(
+    value: str,
+) -> None:
+    """With null for an id its sender, who wrote what Python's `json` writes, waited for ever."""
+    line = request("tools/call", id_="a", name="grep", arguments={"timeout_s": 1.5})
+    [answer] = await talked(Gateway(), orjson.dumps(line).replace(b"1.5", value.encode()))
+    assert (answer["id"], answer["error"]["code"]) == ("a", PARSE_ERROR)
+    [answer] = await talked(Gateway(), f'{{"id": {value}, "method": "ping"}}'.encode())
+    assert answer["id"] is None
+
+
 async def test_a_line_that_is_too_long_is_refused_and_the_next_one_read() -> None:
     stream = io.BytesIO(b'"' + b"x" * (3 * LINE_BYTES_MAX) + b'"\n' + b'{"id": 1}\n')
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.mcp.compat.names import ALIASES, NEEDED, UnknownSystem, aliases
+from gateway.mcp.compat.names import ALIASES, NEEDED, WITHOUT_EFFECT, UnknownSystem, aliases
 from gateway.mcp.greeting import greeting
 from gateway.mcp.names import SETS, TOOLS
 from tests.unit.gateway.mcp.agents import agent_on
@@ -80,6 +80,40 @@ async def test_a_systems_tools_are_offered_in_place_of_ours_with_its_parameters(
             assert {*tool.input_schema["properties"]} == {*PARAMETERS[tool.name].split()}
             assert tool.description
             assert tool.annotations is not None
+
+
+@pytest.mark.parametrize("query", ["", "?compat=rlm", "?compat=library"])
+async def test_a_parameter_that_a_tool_has_not_is_refused_with_those_that_it_has(
+    tmp_path: Path, query: str
+) -> None:
+    """It was passed over: whoever misspelt `projects` believed that only some were searched."""
+    async with agent_on(tmp_path, query=query) as agent:
+        for tool in (await agent.client.list_tools()).tools:
+            said = await agent.refused(tool.name, nonsense=1, zzz="x")
+            assert f"{tool.name} has no parameter 'nonsense', 'zzz'; it takes: " in said
+            assert all(name in said for name in tool.input_schema["properties"])
+
+
+async def test_an_answer_names_the_parameters_that_changed_nothing(tmp_path: Path) -> None:
+    """Documented by The Library of Context, and without a counterpart here."""
+    async with agent_on(tmp_path, query="?compat=library") as agent:
+        document = {"text": "# One\n", "source": "a.md"}
+        told = await agent.call(
+            "library_shelve_document", **document, chapter_tokens=64, replace_edition=False
+        )
+        assert told["without_effect"] == ["chapter_tokens", "replace_edition"]
+        told = await agent.call("library_shelve_document", **document, replace_edition=True)
+        assert "without_effect" not in told
+        turn = {"session_id": "s", "metadata": {"a": 1}, "importance": 0.9}
+        told = await agent.call("library_context_prepare", user_message="Hello.", **turn)
+        assert told["without_effect"] == ["importance", "metadata"]
+        told = await agent.call("library_context_commit", content="Hello.", **turn, max_books=3)
+        assert told["without_effect"] == ["importance", "max_books", "metadata"]
+
+
+def test_what_changes_nothing_is_a_parameter_of_its_tool() -> None:
+    for name, idle in WITHOUT_EFFECT.items():
+        assert idle < {*PARAMETERS[name].split()}
 
 
 def test_every_alias_stands_on_a_tool_that_there_is() -> None:

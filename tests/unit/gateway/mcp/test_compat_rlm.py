@@ -58,6 +58,9 @@ async def test_insights_are_remembered_recalled_and_forgotten(tmp_path: Path) ->
         assert "Tuesdays" in await call("rlm_recall", query="release"), "by a tag"
         assert "2 match" in await call("rlm_recall", limit=1)
         assert "No insights found. Total in memory: 2" in await call("rlm_recall", category="todo")
+        for tool, more in (("rlm_remember", {"content": "x"}), ("rlm_recall", {})):
+            said = await call.agent.refused(tool, category="rumour", **more)
+            assert "'category' must be one of" in said
         gone = await call("rlm_forget", insight_id=named(told))
         assert "(1 remaining)" in gone
         assert "✗" in await call("rlm_forget", insight_id=named(told))

@@ -13,6 +13,7 @@ from library.errors import Unacceptable, UnknownRecord
 from library.grep.grep import Grepped, Pattern, grep
 from library.kinds.filter import Filter
 from library.kinds.opening import open_record
+from library.kinds.promoting import Promoted
 from library.kinds.teams import is_shelf, shelf_of
 from library.library import Library
 from library.records import Event
@@ -133,6 +134,37 @@ async def test_to_promote_again_changes_nothing_until_the_original_has_changed(
     assert (third.state, third.record.id) == ("renewed", first.record.id)
     assert third.record.facts.tags == ("moved",)
     assert await ben.texts("port") == ["Port 9100 now."]
+
+
+async def test_a_promotion_that_waits_for_the_index_holds_up_no_other_one(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One lock for all of them was held for up to a minute."""
+    ann = await member(library, "ann", "core")
+    slow, quick = await ann.remember(PORT), await ann.remember("Oats are bought on Mondays.")
+    waiting, go_on = asyncio.Event(), asyncio.Event()
+    indexed = library.promotions._wait_indexed
+
+    async def held_up(no: int, timeout_s: float) -> bool:
+        if not waiting.is_set():
+            waiting.set()
+            await go_on.wait()
+        return await indexed(no, timeout_s)
+
+    monkeypatch.setattr(library.promotions, "_wait_indexed", held_up)
+
+    async def promote(name: str) -> Promoted:
+        return await library.promotions.promote(name, collection="ann", team="core")
+
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(promote(slow))
+        await waiting.wait()
+        assert (await promote(quick)).state == "new"
+        again = group.create_task(promote(slow))  # That one is waited for, and not copied twice.
+        await asyncio.sleep(0)
+        go_on.set()
+    assert [first.result().state, again.result().state] == ["new", "unchanged"]
+    assert len(await library.store.kinds.copies(slow, collection="ann")) == 1
 
 
 async def test_a_copy_is_taken_back_by_its_givers_collection_alone(library: Library) -> None:

@@ -43,6 +43,15 @@ def test_a_port_held_by_the_gateway_of_this_database_is_in_order() -> None:
     assert "4242" in finding.text
 
 
+def test_where_a_gateway_runs_on_the_database_no_other_port_is_looked_at() -> None:
+    """`doctor --db` said that the default port was taken: by the gateway of another database."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        finding = check_port(Settings(port=port), owner("http://127.0.0.1:4242/v1"))
+    assert not finding.is_problem
+    assert finding.text.startswith("127.0.0.1:4242: the gateway of this database")
+
+
 def test_a_port_held_by_another_program_names_it_and_a_way_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]

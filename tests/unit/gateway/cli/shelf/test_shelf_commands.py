@@ -66,14 +66,12 @@ def test_a_folder_is_shelved_once_and_what_changed_again(run: Run, tmp_path: Pat
     (folder / "c.log").write_text("no")
     (folder / "d.bin").write_bytes(b"\0\1")
     (folder / ".gitignore").write_text("*.log\n")
-    done = run("shelve-document", "--json", str(folder))
-    assert done.exit_code == 1  # One of them is no text.
-    states = {one["source"]: one.get("state", "error") for one in json.loads(done.stdout)}
-    assert states == {"b.md": "new", "d.bin": "error", "src dir/a.py": "new"}
-    (folder / "d.bin").unlink()
+    done = told(run("shelve-document", "--json", str(folder)))
+    states = {one["source"]: one["state"] for one in done}
+    assert states == {"b.md": "new", "d.bin": "without text", "src dir/a.py": "new"}
     (folder / "b.md").write_text("# Falcon\n\nThe falcon is green.\n")
     done = run("shelve-document", str(folder))
-    assert (done.exit_code, done.stdout) == (0, "1 changed, 1 unchanged\n")
+    assert (done.exit_code, done.stdout) == (0, "1 changed, 1 unchanged, 1 without text\n")
     found = told(run("consult", "falcon", "--json", "--project", "my project"))
     [hit] = found["hits"]
     assert (hit["who"], hit["text"]) == ("b.md:1-3", "# Falcon\n\nThe falcon is green.\n")
@@ -82,6 +80,52 @@ def test_a_folder_is_shelved_once_and_what_changed_again(run: Run, tmp_path: Pat
     assert "certainty" in explained.stdout
     lines = run("open", hit["id"], "--lines", "3")
     assert lines.stdout == "The falcon is green.\n"
+
+
+@pytest.mark.parametrize("content", [b"\0\1", b"", b" \n"])
+def test_a_file_without_text_is_an_error_where_it_was_named(
+    run: Run, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "d.bin").write_bytes(content)
+    done = run("shelve-document", "d.bin")
+    assert (done.exit_code, done.stdout) == (1, "1 failed\n")
+    assert "d.bin: 'content' must be" in done.stderr
+
+
+def test_a_file_that_cannot_be_shelved_is_an_error_in_a_folder_too(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    (folder / "a.md").write_text("words")
+    (folder / "b.pdf").write_bytes(b"%PDF-1.7 and no more")
+    done = run("shelve-document", str(folder))
+    assert (done.exit_code, done.stdout) == (1, "1 failed, 1 new\n")
+    assert "b.pdf" in done.stderr
+
+
+def test_what_is_listed_and_searched_can_be_of_one_collection_alone(
+    run: Run, tmp_path: Path
+) -> None:
+    """`--collection` of `threads`, `sessions`, `events`, `consult` and `grep`."""
+    for name, key in (("one", "blue"), ("two", "red")):
+        line = json.dumps({"role": "user", "content": f"the {key} key", "session": "talk"})
+        (tmp_path / "talk.jsonl").write_text(line)
+        taken = run("import", "talk.jsonl", "--collection", name)
+        assert taken.exit_code == 0, taken.output
+    assert len(told(run("threads", "--json"))) == 2
+    assert len(told(run("sessions", "--json"))["sessions"]) == 2
+    for name, text in (("one", "the blue key"), ("two", "the red key")):
+        of = ("--collection", name, "--json")
+        [thread] = told(run("threads", *of))
+        assert thread["collection"] == name
+        assert [one["id"] for one in told(run("sessions", *of))["sessions"]] == [thread["id"]]
+        assert [one["text"] for one in told(run("events", "talk", *of))] == [text]
+        assert [hit["text"] for hit in told(run("consult", "key", *of))["hits"]] == [text]
+        assert [line["text"] for line in told(run("grep", "key", *of))["lines"]] == [text]
+        whole = told(run("consult", "key", "--thread", "talk", *of))
+        assert [hit["text"] for hit in whole["hits"]] == [text]
+    assert told(run("threads", "--collection", "three", "--json")) == []
 
 
 def test_a_text_from_standard_input_is_put_by(run: Run) -> None:
@@ -179,7 +223,7 @@ def test_who_is_asked_before_something_is_deleted_is_told_all_of_it(run: Run) ->
     assert f"Delete insight {one['id']} for good?" in asked.stdout
     assert run("open", one["event_id"]).exit_code == 0
     gone = run("forget", one["event_id"], "--yes")
-    assert gone.stdout == f"forgot insight {one['event_id']}: 1 events\n"
+    assert gone.stdout == f"forgot insight {one['event_id']}: 1 event\n"
     refused = run("forget", first["id"], "--yes")
     assert "is a message; forget its thread" in refused.stderr
     assert len(told(run("events", thread["id"], "--json"))) == 3

@@ -1,0 +1,66 @@
+"""gateway/cli/tables.py: what people read at 80 columns."""
+
+import pytest
+
+from gateway.cli.paging.savings import COLUMNS, _row
+from gateway.cli.running.run import saved
+from gateway.cli.shelf.overview import _print_sessions
+from gateway.cli.shelf.retention import _tell_plan
+from gateway.cli.tables import counted, print_table
+
+UUID = "3f1c8a52-9be1-4c00-8000-000000000001"
+THREAD = "0123456789abcdef"
+LONG = "it was the best of times, it was the worst of times, it was the age of wisdom " * 2
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_ids_are_whole_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """In `savings`, `sessions` and `retention preview` they were broken in two: no copying."""
+    saving = {
+        "thread_id": THREAD,
+        "upstream": "openrouter-two",
+        "turn_count": 1_234,
+        "client_tokens": 123_456_789,
+        "forwarded_tokens": 12_345_678,
+        "cached_tokens": 1_234_567,
+        "cost": 12.3456,
+        "whole_cost": 1_234.5678,
+    }
+    print_table(COLUMNS, [_row(saving)], right=COLUMNS[2:], whole=("thread",))
+    said = {"session_id": UUID, "turn_count": 1_234, "updated_at": "2026-11-30T10:00:00"}
+    _print_sessions([{**said, "id": THREAD, "collection": "default", "title": LONG}])
+    collections = ("default", "another-collection")
+    _print_sessions(
+        [{**said, "id": THREAD, "collection": name, "title": LONG} for name in collections]
+    )
+    step = {"action": "archive", "id": THREAD, "kind": "document", "title": LONG, "used_at": None}
+    step |= {"changed_at": "2026-11-30T10:00:00", "reason": "untouched for 90 d"}
+    counts = {"archive": 1, "restore": 0, "purge": 0, "seen": 1, "kept": {}}
+    _tell_plan({"steps": [step], **counts}, is_json=False)
+    shown = capsys.readouterr().out
+    assert shown.count(UUID) == 3
+    assert shown.count(THREAD) == 2
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_an_id_that_is_too_long_for_a_line_is_broken_and_not_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = "x" * 120 + "y"
+    print_table(("id", "text"), [(name, "a")], whole=("id",))
+    shown = capsys.readouterr().out
+    assert (shown.count("x"), shown.count("y")) == (121, 1)  # With that of "text".
+
+
+def test_one_thing_is_told_as_one() -> None:
+    assert [counted(number, "request") for number in (0, 1, 2, 1_000)] == [
+        "0 requests",
+        "1 request",
+        "2 requests",
+        "1,000 requests",
+    ]
+    assert "1 request of 1 thread, recorded" in saved([{"thread_id": "a"}], database="a.db")
