@@ -24,11 +24,11 @@ def test_ids_are_whole_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None
         "thread_id": THREAD,
         "upstream": "openrouter-two",
         "turn_count": 1_234,
-        "client_tokens": 123_456_789,
-        "forwarded_tokens": 12_345_678,
-        "cached_tokens": 1_234_567,
+        "client_tokens": 12_345_678,
+        "forwarded_tokens": 1_234_567,
+        "cached_tokens": 1_034_567,
         "cost": 12.3456,
-        "whole_cost": 1_234.5678,
+        "whole_cost": 123.4568,
     }
     print_table(COLUMNS, [_row(saving)], right=COLUMNS[2:], whole=("thread",))
     said = {"session_id": UUID, "turn_count": 1_234, "updated_at": "2026-11-30T10:00:00"}
