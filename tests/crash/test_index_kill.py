@@ -2,11 +2,15 @@
 
 import asyncio
 import random
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from library import catalogue
 from library.embedding.hashing import HashingEmbedder
 from tests.unit.library.teller import Teller, opened
 
@@ -61,5 +65,57 @@ async def test_a_killed_process_leaves_an_index_that_the_next_one_completes(tmp_
             assert found[0] == f"the code of rocket{number} is kestrel{number}"
 
 
+async def rebuild(db: Path) -> None:
+    """Build an index that is gone, saying how far it is, until killed."""
+    catalogue._REBUILD_BATCH = 16
+    async with opened(db, embedder=HashingEmbedder()) as library:
+        while True:
+            status = await library.status()
+            sys.stdout.write(f"{status['index']['passages']}\n")
+            sys.stdout.flush()
+            await asyncio.sleep(0.002)
+
+
+def rebuilt_until(db: Path, share: float) -> int:
+    """Kill a process that builds the index when so much of it stands; return how much did."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.test_index_kill", str(db)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    count = 0
+    while count < share * TURNS:
+        count = int(child.stdout.readline())
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    return count
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+async def test_a_process_killed_while_it_builds_the_index_anew_costs_no_record_and_no_search(
+    tmp_path: Path, share: float
+) -> None:
+    """Issue 3, fault: searched at once, while the next process goes on building."""
+    db = tmp_path / "a.db"
+    async with opened(db, embedder=HashingEmbedder()) as library:
+        teller = Teller(library, "s")
+        await teller.tell(*(f"the code of rocket{at} is kestrel{at}" for at in range(TURNS)))
+        await teller.indexed()
+    shutil.rmtree(db.with_name("a.db.index"))
+    stood = await asyncio.to_thread(rebuilt_until, db, share)
+    assert stood < TURNS
+    async with opened(db, embedder=HashingEmbedder()) as library:
+        teller.library = library
+        for number in random.Random(share).sample(range(TURNS), 10):
+            found = await teller.texts(f"kestrel{number}")
+            assert found[0] == f"the code of rocket{number} is kestrel{number}"
+        assert await library.wait_caught_up(30)
+        assert (await library.status())["index"]["passages"] == TURNS
+        assert (await teller.ask("kestrel7")).degraded == ()
+
+
 if __name__ == "__main__":
-    asyncio.run(talk(Path(sys.argv[1]), int(sys.argv[2])))
+    path, *first = sys.argv[1:]
+    asyncio.run(talk(Path(path), int(first[0])) if first else rebuild(Path(path)))

@@ -8,14 +8,9 @@ import re
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-COUNTS = {"A": 13, "B": 10, "C": 5, "D": 11, "E": 5, "F": 4, "G": 4, "H": 5, "I": 4, "J": 11}
-"""The sections of issue 2, with their number of cases; J7, J8, J12 belong to later issues
-(what of them can be shown today is)."""
+COUNTS = {"A": 13, "B": 10, "C": 5, "D": 11, "E": 5, "F": 4, "G": 4, "H": 5, "I": 4, "J": 12}
+"""The sections with their number of cases."""
 
-LATER = {
-    "J7": "the same sentence six times: near-duplicates are the retrieval issue's",
-    "J8": "a replaced fact: links between records are the retrieval issue's",
-}
 CANNOT_APPLY: dict[str, str] = {}
 IN_EACH_PROTOCOL = "ABCDEFH"
 """Sections of which every case is shown for each protocol that clients speak (issue 5)."""
@@ -50,7 +45,7 @@ def test_every_case_has_a_test_or_a_reason() -> None:
             body = path.read_text(encoding="utf-8").partition('"""\n\n')[2]
             named |= cases_of(body)
     wanted = {f"{section}{n}" for section, count in COUNTS.items() for n in range(1, count + 1)}
-    assert wanted - named - LATER.keys() - CANNOT_APPLY.keys() == set()
+    assert wanted - named - CANNOT_APPLY.keys() == set()
     assert named & CANNOT_APPLY.keys() == set()
 
 

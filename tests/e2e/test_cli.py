@@ -287,12 +287,18 @@ def test_tables_fit_80_columns_and_hold_no_colour_when_piped(own: GatewayProcess
     client.close()
     own.wait_indexed()
     calls = [("threads",), ("events", thread), ("search", "word"), ("pin",), ("status",)]
-    calls += [("config",), ("doctor", "--help"), ("serve", "--help")]
+    calls += [("config",), ("doctor", "--help"), ("serve", "--help"), ("sessions",), ("domains",)]
+    calls += [("savings",), ("desk", thread), ("reports",), ("stats",)]
+    calls += [("grep", "word"), ("consult", "word", "--explain")]
+    calls += [("retention", "archive", thread), ("retention", "list")]
+    calls += [("retention", "preview", "--archive-after-days", "1")]
     for call in calls:
         database = () if "--help" in call else ("--db", str(own.db))
         done = run_cli(*call, *database, env=clean_environment({}) | {"COLUMNS": "80"})
         assert all(len(line) <= 80 for line in done.stdout.splitlines()), call
         assert "\x1b" not in done.stdout
+        if call[-1] in ("threads", "sessions", "list"):
+            assert thread in done.stdout, "an id that is to be copied stands in one line"
 
 
 def test_stored_text_is_no_markup_and_no_control_sequence(

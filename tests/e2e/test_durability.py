@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.answers import DONE, ROLE, Gate, Json, chunk, said, stream
 from tests.e2e.conftest import Ask, StartGateway
-from tests.e2e.gateway_process import GatewayProcess, events
+from tests.e2e.gateway_process import GatewayProcess, events, run_cli
 from tests.e2e.protocols import CHAT, PROTOCOLS, Protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import Client, assistant, filler, small_talk, user
@@ -204,6 +204,17 @@ def test_a_locked_database_is_waited_for(
     thread.join(15)
     assert replies == [200]
     assert topic in [row["text"] for row in gateway.events()]
+
+
+def test_a_read_only_disk_is_said_at_the_start(disk: Path) -> None:
+    """Issue 2, durability: a gateway that could record nothing does not begin."""
+    GatewayProcess(db=disk / "library.db", upstream="offline").stop()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    call = ("serve", "--port", "0", "--upstream", "offline", "--db", str(disk / "library.db"))
+    done = run_cli(*call, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "read-only" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_damaged_database_is_refused_at_start_with_a_clear_message(tmp_path: Path) -> None:

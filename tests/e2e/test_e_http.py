@@ -404,6 +404,19 @@ def test_a_number_too_large_for_sixty_four_bits_arrives_as_it_was(
 
 
 @in_each_protocol
+def test_a_transcript_that_fits_goes_out_byte_for_byte(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """DESIGN 1.2, CASES A2: spacing, key order, unknown fields, numbers and escapes survive."""
+    talk = [*small_talk(topic, turns=2), user("é so?") | {"x_vendor": {"b": 1, "a": [None]}}]
+    plain = json.dumps(client.protocol.request({"model": MODEL, "messages": talk}), indent=3)
+    body = plain.replace('"b": 1', '"b" :  1.50').encode() + b"  \n"
+    answer = client.http.post(client.protocol.path, content=body)
+    assert answer.status_code == 200
+    assert upstream.last.body == body
+
+
+@in_each_protocol
 def test_the_reply_bytes_are_relayed_unchanged(
     client: Client, upstream: StubUpstream, topic: str, protocol: Protocol
 ) -> None:

@@ -1,7 +1,7 @@
-"""CASES J1-J6 and J9-J11: what is remembered, found, and laid on the desk.
+"""CASES J: what is remembered, found, and laid on the desk.
 
-J7 and J8 belong to the retrieval issue. J2's "imports keep it" and J3's contract are tested on the
-store itself (tests/contract); here stands what HTTP can show of them.
+J2's "imports keep it" and J3's contract are tested on the store itself (tests/contract), J8's many
+phrasings in tests/unit/library; here stands what HTTP can show of them.
 """
 
 import re
@@ -136,6 +136,35 @@ def test_search_covers_the_whole_past(
     talk = stored(ask, gateway, [*talk, *small_talk(f"{topic}{turn}end", turns=8)])
     _, seen = ask([*talk, user("How many jars are on the pangolin shelf?")], budget=1_300)
     assert "3307" in texts(seen.messages)
+
+
+def test_the_same_sentence_told_six_times_takes_one_place_on_the_desk(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES J7 (engram#163)."""
+    talk: list[Json] = []
+    for number in range(6):
+        talk += [user("The bongo fence is painted in cobalt blue."), assistant(f"Yes, {number}.")]
+        talk += small_talk(f"{topic}{number}", turns=5)
+    talk = stored(ask, gateway, talk, budget=4_000)
+    _, seen = ask([*talk, user("Which colour has the bongo fence?")], budget=1_300)
+    [desk] = re.findall(r"<reading_desk .*?</reading_desk>", texts(seen.messages), re.DOTALL)
+    assert desk.count("bongo fence is painted in cobalt blue") == 1
+
+
+def test_a_replaced_fact_stands_before_its_replacement_which_says_so(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES J8."""
+    talk: list[Json] = [user("We deploy on Heroku."), assistant("Noted.")]
+    talk += [*small_talk(topic, turns=12), user("We moved our deploys from Heroku to AWS.")]
+    talk += [assistant("Noted."), *small_talk(f"{topic} later", turns=14)]
+    talk = stored(ask, gateway, talk, budget=4_000)
+    _, seen = ask([*talk, user("Where do we deploy?")], budget=1_300)
+    desk = texts(seen.messages[-1:]).partition("</reading_desk>")[0]
+    ids = {row["text"]: row["id"] for row in gateway.events() if "eroku" in row["text"]}
+    assert desk.index("We deploy on Heroku.") < desk.index("We moved our deploys")
+    assert f", replaces {ids['We deploy on Heroku.']}: We moved our deploys" in desk
 
 
 def test_one_oversized_record_never_keeps_five_smaller_ones_off_the_desk(

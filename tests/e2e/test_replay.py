@@ -7,6 +7,7 @@ session has more than 1,500 messages; the committed slice has some 300.
 """
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_an_agent_session_stays_valid_and_within_its_budget_at_every_step(
     start_gateway: StartGateway,
     upstream: StubUpstream,
     session: list[Json],
-    request: pytest.FixtureRequest,
+    capfd: pytest.CaptureFixture[str],
     budget: int,
 ) -> None:
     """Issue 2, tests with real parts; CASES A1-A6, B8, H: the upstream checks every body."""
@@ -112,11 +113,10 @@ def test_an_agent_session_stays_valid_and_within_its_budget_at_every_step(
         for row in gateway.rows("SELECT body FROM report")
     ]
     steps = len(replay.prompt_tokens)
-    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
-    assert terminal is not None
-    terminal.write_line(
-        f"\nbudget {budget:,}: {steps} steps, {len(replay.refused)} refused, client up to "
-        f"{replay.client_tokens:,} tokens, prompt mean {sum(replay.prompt_tokens) // steps:,} "
-        f"max {max(replay.prompt_tokens):,}, prefix share {sum(shares) / len(shares):.2f}, "
-        f"{took_s * 1e3 / steps:.0f} ms a step"
-    )
+    with capfd.disabled():
+        sys.stdout.write(
+            f"\nbudget {budget:,}: {steps} steps, {len(replay.refused)} refused, client up to "
+            f"{replay.client_tokens:,} tokens, prompt mean {sum(replay.prompt_tokens) // steps:,} "
+            f"max {max(replay.prompt_tokens):,}, prefix share {sum(shares) / len(shares):.2f}, "
+            f"{took_s * 1e3 / steps:.0f} ms a step\n"
+        )

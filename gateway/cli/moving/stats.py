@@ -9,7 +9,7 @@ import click
 from gateway.cli.client import LibraryClient, ask
 from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
 from gateway.cli.progress import Tell, progress
-from gateway.cli.tables import print_table
+from gateway.cli.tables import folded, print_table
 
 LOOK_EVERY_S = 0.5
 
@@ -38,10 +38,11 @@ def stats(collection: str | None, db: str | None, config: str | None, is_json: b
     ]
     print_table(columns, rows, right=columns[1:])
     parts = sum(row["part_bytes"] for row in found["collections"])
-    click.echo(
-        f"\n{_size(found['file_bytes'])} in the database, {_size(parts)} of it large parts; "
+    told = (
+        f"{_size(found['file_bytes'])} in the database, {_size(parts)} of it large parts; "
         f"{found['passages']:,} passages in an index of {_size(found['index_bytes'])}"
     )
+    click.echo("\n".join(["", *folded("", told)]))
 
 
 @click.command()

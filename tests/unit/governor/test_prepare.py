@@ -12,6 +12,7 @@ from gateway.wire.chat import message as chat_dialect
 from gateway.wire.chat.message import message_of
 from governor import Clock, Governor, Message, Policy, PreparedTurn, TurnRequest
 from governor.counting import Counters
+from library import indexer
 from library.library import Library
 from library.runtime.options import LibraryOptions
 
@@ -72,6 +73,29 @@ async def test_a_named_focus_is_what_the_desk_is_laid_out_for(library: Library) 
     assert "Note 3:" in desk_of(named)
     assert "Note 17:" in desk_of(other)
     assert "Note 3:" not in desk_of(await prepared(library, policy, focus=None))
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+async def test_with_strict_freshness_a_request_waits_until_its_thread_is_indexed(
+    library: Library, monkeypatch: pytest.MonkeyPatch, is_strict: bool
+) -> None:
+    """Issue 2, durability: work that nobody waits for is gathered for a minute here."""
+    monkeypatch.setattr(indexer, "GATHER_S", 60.0)
+    policy = Policy(budget_tokens=800, is_strict_freshness=is_strict, freshness_timeout_s=20.0)
+    turn = await prepared(library, policy, focus="What colour has boathouse number 3?")
+    assert (await library.status())["pending_count"] == (0 if is_strict else len(PAST) + 1)
+    assert "Note 3:" in desk_of(turn)
+    assert turn.report.degraded == []
+
+
+async def test_strict_freshness_waits_no_longer_than_its_bound_and_says_so(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "GATHER_S", 60.0)
+    policy = Policy(budget_tokens=800, is_strict_freshness=True, freshness_timeout_s=0.0)
+    turn = await prepared(library, policy, focus="What colour has boathouse number 3?")
+    assert turn.report.degraded[0] == "index-behind"
+    assert "Note 3:" in desk_of(turn), "what waits is read all the same"
 
 
 async def test_a_desk_that_asks_for_all_the_room_leaves_the_window_crumbs(library: Library) -> None:

@@ -7,6 +7,7 @@ import pytest
 from library.library import Library
 from library.links import replacements
 from library.retrieval.ranking import LONG_REPLY_CHARS
+from tests.unit.library.reading.test_changes import REPLACEMENTS
 from tests.unit.library.teller import Teller, opened
 
 
@@ -26,6 +27,23 @@ async def test_a_new_fact_is_linked_to_the_one_that_it_replaces(tmp_path: Path) 
         assert await links(library, 1) == [(1, 4)]
         assert await links(library, 4) == [(1, 4)]
         assert await links(library, 2, 3, 5) == []
+
+
+async def test_each_phrasing_links_what_is_said_with_what_it_replaces_and_with_nothing_else(
+    tmp_path: Path,
+) -> None:
+    """CASES J8: more than twenty phrasings, each in a collection of its own."""
+    async with opened(tmp_path / "a.db") as library:
+        wrong: list[str] = []
+        for number, (old, new, others) in enumerate(REPLACEMENTS):
+            teller = Teller(library, "s", collection=f"c{number}")
+            await teller.tell(others[0], old, *others[1:], new)
+            await teller.indexed()
+            assert teller.recorded is not None
+            seqs = teller.recorded.event_seqs
+            if await links(library, *seqs) != [(seqs[1], seqs[-1])]:
+                wrong.append(new)
+        assert wrong == []
 
 
 async def test_a_fact_in_one_thread_is_replaced_from_another_of_the_collection(
