@@ -9,7 +9,9 @@ texts, and a text's row depends on nothing but the text: graphs of int8 numbers,
 quantisation tools make, take one scale for all that they are given at once.
 
 A run computes on the thread that calls it, and only there, so that the caller chooses how many
-there are and how important each is.
+there are and how important each is. What it needs on the way is kept for the next one: to take it
+from the system for each text, page by page, was a third of a passage's CPU (58 ms against 40 for
+256 tokens) and a tenth of a question's. That is 8 MB for each thread that runs the model at once.
 """
 
 from pathlib import Path
@@ -139,10 +141,11 @@ def _tokenizer(folder: ModelFolder) -> Tokenizer:
 def _session(model: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # It keeps what the longest text ever needed.
     options.log_severity_level = _LOG_ERRORS
+    # By default it takes twice as much each time that it needs more.
+    processor = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
     try:
-        return onnxruntime.InferenceSession(str(model), options, ["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(model), options, [processor])
     except _FAULTS as error:
         raise EmbedderUnavailable(f"{model} cannot be loaded: {error}") from error
 
