@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ import pytest
 from gateway.cli.config import example_toml
 from gateway.cli.main import COMMANDS, EXIT_CODES, cli
 from gateway.configuration import FIELDS, load
+from library.retrieval.ranking import PRESETS, Weights
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -143,6 +145,22 @@ def test_the_readme_links_to_files_and_headings_that_exist() -> None:
             path, _, heading = target.partition("#")
             assert not path or (ROOT / path).exists(), target
             assert not heading or path or heading in headings, target
+
+
+def test_every_signal_of_the_default_ranking_stands_in_a_table_of_what_it_is_worth() -> None:
+    """Issue 3: each earns its weight in an ablation table, or has weight zero."""
+    neutral, text = Weights(), README.read_text(encoding="utf-8")
+    weighed = {
+        one.name
+        for one in fields(Weights)
+        if getattr(PRESETS["measured"], one.name) != getattr(neutral, one.name)
+    }
+    # The floor is a part of `dense`; the others say how sure the best is, and order nothing.
+    weighed -= {"dense_floor", "sure", "sure_with_rows"}
+    chapter = text.partition("What a signal is worth:")[2].partition("\n\nMore of the same")[0]
+    rows = {*re.findall(r"^\| `(\w+)` \|", chapter, re.M)}
+    assert weighed - rows == {"importance"}
+    assert "| weight | use | importance, marked by chance |" in text
 
 
 def test_the_changelog_knows_this_version() -> None:

@@ -78,6 +78,8 @@ class Weights:
     """Factor for what an assistant said at length: such answers hold many of a question's words
     by mere size, where the user's own sentence holds the fact. Short replies, as between two
     people, are taken like anybody's."""
+    replaces: bool = False
+    """What replaces a record that was found comes with it, before it: no replaced fact alone."""
     sure: float = 0.0
     """What the best of `USUAL_COUNT` passages scores, by words alone, where one surely answers."""
     sure_with_rows: float = 0.0
@@ -113,10 +115,13 @@ PRESETS: Mapping[Preset, Weights] = {
         importance=0.1,
         long_reply=0.7,
         length_power=0.25,
+        replaces=True,
         sure=0.46,
         sure_with_rows=0.65,
     ),
-    "library-v1": Weights(dense=0.6, reciprocal_rank=0.25, importance=0.1, recency=0.05),
+    "library-v1": Weights(
+        dense=0.6, reciprocal_rank=0.25, importance=0.1, recency=0.05, replaces=True
+    ),
 }
 """`library-v1` is the seed's formula; but what bears on nothing is not lifted by importance.
 

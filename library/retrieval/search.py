@@ -354,7 +354,7 @@ class Search:
         seqs = {hit.event.seq for hit in hits}
         if seqs != {*asked}:
             pairs = await self._store.replacements(sorted(seqs))
-        if pairs:
+        if pairs and self._weights.replaces:
             hits = await self._with_replacements(query, where, hits, pairs)
         return hits, is_torn
 

@@ -1,12 +1,13 @@
 """CASES J8 through the real write path: record, index, link."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from library.library import Library
 from library.links import replacements
-from library.retrieval.ranking import LONG_REPLY_CHARS
+from library.retrieval.ranking import LONG_REPLY_CHARS, PRESETS
 from tests.unit.library.reading.test_changes import REPLACEMENTS
 from tests.unit.library.teller import Teller, opened
 
@@ -128,6 +129,20 @@ async def test_what_replaced_a_found_record_is_found_with_it_and_stands_before_i
         assert newer.replaces == (older.event.id,)
         assert older.replaces == ()
         assert newer.score == older.score == pytest.approx(sum(newer.signals.values()))
+
+
+async def test_without_that_signal_what_was_found_comes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = replace(PRESETS["measured"], replaces=False)
+    monkeypatch.setitem(PRESETS, "measured", weights)
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("We deploy on Heroku.", *(f"Lunch number {at}." for at in range(9)))
+        await teller.tell("We moved to AWS.", *(f"Dinner number {at}." for at in range(9)))
+        await teller.indexed()
+        best = (await teller.ask("Where do we deploy?")).hits[0]
+        assert (best.event.text, best.replaces) == ("We deploy on Heroku.", ())
 
 
 async def test_what_was_replaced_in_turn_is_found_with_the_newest(tmp_path: Path) -> None:
