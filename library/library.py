@@ -33,7 +33,7 @@ from library.kinds.insights import Insights
 from library.kinds.landing import Landing
 from library.kinds.promoting import Promotions
 from library.lexical import LexicalUnavailable
-from library.moving.records import Grafted, MovedEvent, MovedThread, Pins
+from library.moving.records import Grafted, MovedArchive, MovedEvent, MovedThread, Pins
 from library.records import (
     Event,
     IncomingTurn,
@@ -273,6 +273,9 @@ class Library:
         if grafted.added:
             self._backlog.add_places(grafted.collection_id, grafted.thread_no, grafted.added)
             self._indexer.wake(len(grafted.added))
+        for one in pins:
+            if isinstance(one, MovedArchive):
+                await self.retention.take(grafted.thread_no, one)
         return grafted
 
     async def search(self, query: SearchQuery) -> SearchResult:

@@ -13,8 +13,11 @@ TITLE_CHARS = 200
 async def plan_fields(library: Library, plan: Plan, *, limit: int) -> dict[str, Any]:
     """Return a plan with its first steps, and how many there are of each kind."""
     shown = plan.steps[:limit]
+    sized = {one.no: one for one in await library.retention.sized([one.holding for one in shown])}
     return {
-        "steps": [await _step(library, step) for step in shown],
+        "steps": [
+            await _step(library, step, sized.get(step.holding.no, step.holding)) for step in shown
+        ],
         "archive": len(plan.of("archive")),
         "restore": len(plan.of("restore")),
         "purge": len(plan.of("purge")),
@@ -24,8 +27,8 @@ async def plan_fields(library: Library, plan: Plan, *, limit: int) -> dict[str, 
     }
 
 
-async def _step(library: Library, step: Step) -> dict[str, Any]:
-    [fields] = await holding_fields(library, [step.holding])
+async def _step(library: Library, step: Step, holding: Holding) -> dict[str, Any]:
+    [fields] = await holding_fields(library, [holding])
     return {"action": step.action, "reason": step.reason, **fields}
 
 

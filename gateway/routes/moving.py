@@ -28,6 +28,7 @@ from library.library import Library
 from library.moving.lines import (
     BadLine,
     Header,
+    archive_line,
     dumped,
     event_line,
     pin_line,
@@ -35,7 +36,7 @@ from library.moving.lines import (
     replacement_line,
     thread_line,
 )
-from library.moving.records import Mark, MovedEvent, MovedPin, MovedThread
+from library.moving.records import Mark, MovedEvent, MovedPin, MovedReplacement, MovedThread
 from library.store.encoding import readable
 
 PAGE_EVENTS_MAX = 1_000
@@ -66,6 +67,7 @@ class MovingRoutes:
             route("/export", self.give_out, takes="after upto limit thread collection"),
             route("/export/threads", self.give_threads, takes="after limit collection"),
             route("/export/pins", self.give_pins, takes="thread collection"),
+            route("/export/archived", self.give_archived, takes="after limit thread collection"),
             route("/stats", self.stats, takes="collection"),
             route("/reembed", self.embed_anew, "POST"),
         ]
@@ -95,6 +97,7 @@ class MovingRoutes:
     async def give_out(self, request: Request) -> Response:
         """Return a page of events with their threads, in order of seq."""
         library, collection_id = await self._asked(request)
+        await library.accesses.flush()  # How often each was wanted comes along.
         found = await library.store.moving.events(
             collection_id=collection_id,
             thread_id=text(request, "thread"),
@@ -131,8 +134,22 @@ class MovingRoutes:
             name = _named(thread, lines, named)
             if isinstance(mark, MovedPin):
                 lines.append(pin_line(name, mark))
-            else:
+            elif isinstance(mark, MovedReplacement):
                 lines.append(replacement_line(name, mark))
+        return _lines(lines)
+
+    async def give_archived(self, request: Request) -> Response:
+        """Return a page of what is archived, in the order in which it was made."""
+        library, collection_id = await self._asked(request)
+        found = await library.store.moving.archived(
+            collection_id=collection_id,
+            thread_id=text(request, "thread"),
+            after=text(request, "after"),
+            limit=number(request, "limit", default=PAGE_EVENTS, at_most=PAGE_EVENTS_MAX),
+        )
+        lines: list[dict[str, Any]] = []
+        for thread, archive in found:
+            lines.append(archive_line(_named(thread, lines, set()), archive))
         return _lines(lines)
 
     async def stats(self, request: Request) -> Response:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from library.moving.records import Grafted, Mark, MovedEvent, MovedThread, Pins
+from library.moving.records import Grafted, Mark, MovedArchive, MovedEvent, MovedThread, Pins
 from library.store.moving.figures import Figures
 
 
@@ -21,7 +21,8 @@ class Moving(Protocol):
     ) -> Grafted:
         """Take events into a thread, and pin some.
 
-        Idempotent: what is there is known by its place and digest. The thread's live branch ends
+        Idempotent: what is there is known by its place and digest. What is archived is not
+        archived here (`Retention.take` does that). The thread's live branch ends
         at its `head`, or at the last new event, unless it had turns of its own.
 
         Raises:
@@ -60,3 +61,14 @@ class Moving(Protocol):
         self, *, collection_id: int | None, thread_id: str | None = None
     ) -> list[tuple[MovedThread, Mark]]:
         """Return pins in the order in which they were made, each with its event's thread."""
+
+    async def archived(
+        self,
+        *,
+        collection_id: int | None,
+        thread_id: str | None = None,
+        after: str | None,
+        limit: int,
+    ) -> list[tuple[MovedThread, MovedArchive]]:
+        """Return at most `limit` archived threads in the order in which they were made, from behind
+        the one with id `after` on."""

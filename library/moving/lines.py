@@ -6,9 +6,10 @@ One JSON object a line, told apart by `kind`:
     thread   thread, id, collection, session_id, created_at, updated_at, budget_tokens, head,
             desk_placement, desk_replacement
     event    thread, id, after, digest, role, at, recorded_at, body, and where they are set
-             seq, text, is_partial, is_masked
+             seq, text, is_partial, is_masked, found, used, used_at
     pin      thread, event, everywhere
     replacement  thread, event, older_thread, older
+    archive  thread, at, summary: behind all events of its thread
 
 A thread that is no chat has a `record` as well: kind, type, importance, project, source, title,
 tags, owner (the id of the one thread that finds it), content, origin, version, told, said_at.
@@ -32,11 +33,13 @@ from library.kinds.filter import IMPORTANCES, KINDS, Kind
 from library.kinds.record import Facts
 from library.moving.records import (
     Mark,
+    MovedArchive,
     MovedEvent,
     MovedPin,
     MovedRecord,
     MovedReplacement,
     MovedThread,
+    MovedUse,
 )
 from library.records import DIGEST_BYTES, OwnSettings
 
@@ -134,6 +137,9 @@ def event_line(name: str, event: MovedEvent, *, is_text_of_body: bool = False) -
         recorded_at=event.recorded_at,
         is_partial=event.is_partial or None,
         is_masked=event.is_masked or None,
+        found=event.use.found_count or None if event.use else None,
+        used=event.use.used_count or None if event.use else None,
+        used_at=event.use.used_at if event.use else None,
         text=None if is_text_of_body else event.text,
         body=event.body,
     )
@@ -153,6 +159,10 @@ def replacement_line(name: str, one: MovedReplacement) -> Line:
         older_thread=one.older_thread,
         older=one.older.hex(),
     )
+
+
+def archive_line(name: str, one: MovedArchive) -> Line:
+    return {"kind": "archive", "thread": name, "at": one.archived_at, "summary": one.summary}
 
 
 def _filled(**fields: Any) -> Line:
@@ -176,6 +186,7 @@ def read(value: Any, text_of: TextOf) -> Header | Of:
         "event": _event,
         "pin": _pin,
         "replacement": _replacement,
+        "archive": _archive,
     }
     if kind not in readers:
         raise BadLine(f"'kind' {kind!r} is not one of {KIND}, {', '.join(readers)}")
@@ -337,6 +348,7 @@ def _event(fields: Fields, text_of: TextOf) -> MovedEvent:
         text = text_of(body)
     if text is None:
         raise BadLine("'text' is missing, and cannot be read off the body")
+    use = MovedUse(fields.number("found") or 0, fields.number("used") or 0, fields.time("used_at"))
     return MovedEvent(
         after=fields.digest("after") or ROOT,
         digest=fields.needed_digest("digest"),
@@ -349,11 +361,19 @@ def _event(fields: Fields, text_of: TextOf) -> MovedEvent:
         seq=fields.number("seq"),
         is_partial=fields.flag("is_partial"),
         is_masked=fields.flag("is_masked"),
+        use=use if use.found_count or use.used_count else None,
     )
 
 
 def _pin(fields: Fields, text_of: TextOf) -> MovedPin:
     return MovedPin(fields.needed_digest("event"), fields.flag("everywhere"))
+
+
+def _archive(fields: Fields, text_of: TextOf) -> MovedArchive:
+    archived_at = fields.time("at")
+    if archived_at is None:
+        raise BadLine("'at' is missing")
+    return MovedArchive(archived_at, fields.text_or_none("summary") or "")
 
 
 def _replacement(fields: Fields, text_of: TextOf) -> MovedReplacement:

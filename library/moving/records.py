@@ -50,6 +50,16 @@ class MovedThread:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedUse:
+    """How often an event was wanted (library/retention/holding.py)."""
+
+    found_count: int
+    used_count: int
+    used_at: datetime | None
+    """None: it was only found."""
+
+
+@dataclass(frozen=True, slots=True)
 class MovedEvent:
     """One event and its place."""
 
@@ -70,6 +80,8 @@ class MovedEvent:
     is_partial: bool = False
     is_masked: bool = False
     """Its body is not what its digest was made of."""
+    use: MovedUse | None = None
+    """None: nobody wanted it yet. Where it is known here, what is more or later holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,15 @@ class MovedReplacement:
     """Chain of that event."""
 
 
-Mark = MovedPin | MovedReplacement
+@dataclass(frozen=True, slots=True)
+class MovedArchive:
+    """That a thread lies in the archive; one that was wanted since it was put there is active."""
+
+    archived_at: datetime
+    summary: str
+
+
+Mark = MovedPin | MovedReplacement | MovedArchive
 Pins = Sequence[Mark]
 
 

@@ -28,9 +28,10 @@ class Archive(Protocol):
         limit: int,
         nos: Collection[int] | None = None,
         only_archived: bool = False,
+        is_sized: bool = True,
     ) -> list[Holding]:
-        """Return threads with numbers above `after`, in that order. Takes time linear in the
-        messages that they have."""
+        """Return threads with numbers above `after`, in that order. Takes time linear in the count
+        of their messages; where they are sized, in their length."""
 
     async def archive(self, no: int, *, summary: str, now: datetime) -> Packed:
         """Compress the bodies of a thread's events, slice by slice; idempotent. What is cut in the
@@ -42,7 +43,10 @@ class Archive(Protocol):
 
     async def purge(self, nos: Collection[int], *, only_left_alone: bool = False) -> Gone:
         """Delete threads as `Store.forget_thread` does, those that are still there; counts their
-        events. With `only_left_alone` what is no longer `Holding.is_left_alone` stays."""
+        events. With `only_left_alone` what is no longer `Holding.is_left_alone` stays.
+
+        Some whole threads a transaction, so that writers wait for a short time only; what is cut
+        in between leaves each thread whole or gone."""
 
     async def compact(self, *, spare_share: float) -> bool:
         """Give unused pages of the file back to the disk, if they are more than such a share of it;

@@ -47,7 +47,8 @@ class Holding:
     """Copies of it were promoted, and would be deleted with it."""
     event_count: int
     plain_bytes: int
-    """Of its messages; about, in characters. Large parts (images, files) are not counted."""
+    """Of its messages; about, in characters. Large parts (images, files) are not counted. 0 where
+    nobody asked, as `stored_bytes`: to know it every message is read."""
     stored_bytes: int
     """The same, as it lies in the database."""
     changed_at: datetime

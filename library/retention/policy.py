@@ -50,3 +50,8 @@ class Policy:
 
     rules: Sequence[Rule] = ()
     immunity: Immunity = Immunity()
+
+    @property
+    def has_byte_quota(self) -> bool:
+        """Whether it must be known what threads take."""
+        return any(rule.most_bytes is not None for rule in self.rules)

@@ -19,6 +19,7 @@ from typing import Any
 from library.analysis import words
 from library.errors import StoreUnavailable, UnknownRecord
 from library.kinds.landing import Landing
+from library.moving.records import MovedArchive
 from library.records import Event, Gone
 from library.retention.accesses import Accesses
 from library.retention.holding import Holding
@@ -64,12 +65,15 @@ class Retention:
         self._running = asyncio.Lock()
 
     async def preview(self, policy: Policy, *, collection_id: int | None) -> Plan:
-        """Return what a run would do now; reads only. Takes time linear in what is stored, in
-        short reads."""
+        """Return what a run would do now; reads only. Takes time linear in the count of messages,
+        with a quota of bytes in their length, in short reads."""
         await self._accesses.flush()
         found: list[Holding] = []
         while page := await self._store.archive.holdings(
-            collection_id=collection_id, after=found[-1].no if found else 0, limit=PAGE
+            collection_id=collection_id,
+            after=found[-1].no if found else 0,
+            limit=PAGE,
+            is_sized=policy.has_byte_quota,
         ):
             found += page
         wanted = [word for one in policy.immunity.words if (word := _spelled(one))]
@@ -142,6 +146,17 @@ class Retention:
                 await self._archive(one, self._landing.now())
         return len(active)
 
+    async def take(self, no: int, moved: MovedArchive) -> bool:
+        """Archive a thread that came from another library as it lay there, unless it was wanted
+        since; tell whether that was done."""
+        await self._accesses.flush()
+        active = [one for one in await self._holdings([no]) if one.archived_at is None]
+        if not active or active[0].touched_at > moved.archived_at:
+            return False
+        await self._store.archive.archive(no, summary=moved.summary, now=moved.archived_at)
+        self._landing.generations.deleted()
+        return True
+
     async def restore(self, names: Sequence[str], *, collection_id: int | None) -> int:
         """Make threads and records active again, as used; return how many were archived.
 
@@ -186,6 +201,11 @@ class Retention:
         return await self._store.archive.holdings(
             collection_id=collection_id, after=after, limit=limit, only_archived=True
         )
+
+    async def sized(self, holdings: Sequence[Holding]) -> list[Holding]:
+        """Return threads with what they take; without those that were deleted meanwhile."""
+        found = {one.no: one for one in await self._holdings([one.no for one in holdings])}
+        return [found[one.no] for one in holdings if one.no in found]
 
     async def opened(self, *events: Event) -> None:
         """Note that somebody opened events; their threads are active again, as soon as the store

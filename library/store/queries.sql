@@ -215,6 +215,18 @@ LEFT JOIN event AS p ON p.branch_id = e.branch_id AND p.position = e.position - 
 LEFT JOIN event AS f ON p.seq IS NULL AND f.branch_id = b.parent_id AND f.position = b.fork_position
 WHERE e.seq IN (SELECT value FROM json_each(?))
 
+-- name: moved_uses
+SELECT seq, found_count, used_count, used_at FROM access
+WHERE seq IN (SELECT value FROM json_each(?))
+
+-- name: moved_archives
+SELECT a.thread_no, a.archived_at, a.summary
+FROM archive AS a JOIN thread AS t ON t.no = a.thread_no
+WHERE t.no > ifnull((SELECT no FROM thread WHERE id = :after), 0)
+  AND (:collection_id IS NULL OR t.collection_id = :collection_id)
+  AND (:no IS NULL OR t.no = :no)
+ORDER BY t.no LIMIT :limit
+
 -- name: moved_replacements
 SELECT n.thread_no, n.chain, ot.id, o.chain
 FROM replacement AS r JOIN event AS n ON n.seq = r.newer_seq JOIN event AS o ON o.seq = r.older_seq
@@ -593,6 +605,10 @@ SELECT collection_id FROM thread WHERE no = ?
 SELECT count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id
 WHERE b.thread_no IN (SELECT value FROM json_each(?))
 
+-- name: count_events_by_thread
+SELECT b.thread_no, count(*) FROM branch AS b JOIN event AS e ON e.branch_id = b.id
+WHERE b.thread_no IN (SELECT value FROM json_each(?)) GROUP BY b.thread_no
+
 -- name: delete_events_of
 DELETE FROM event WHERE branch_id IN (
     SELECT id FROM branch WHERE thread_no IN (SELECT value FROM json_each(?)))
@@ -696,10 +712,17 @@ WHERE t.no > :after AND (:collection_id IS NULL OR t.collection_id = :collection
   AND t.head_branch IS NOT NULL
 ORDER BY t.no LIMIT :limit
 
--- name: holding_sizes
-SELECT b.thread_no, count(*), sum(length(e.body) + ifnull(length(e.text), 0)),
-       ifnull(sum(a.found_count), 0), ifnull(sum(a.used_count), 0), max(a.used_at)
+-- Reads an index and no body.
+-- name: holding_counts
+SELECT b.thread_no, count(*), ifnull(sum(a.found_count), 0), ifnull(sum(a.used_count), 0),
+       max(a.used_at)
 FROM branch AS b JOIN event AS e ON e.branch_id = b.id LEFT JOIN access AS a ON a.seq = e.seq
+WHERE b.thread_no IN (SELECT value FROM json_each(?)) GROUP BY b.thread_no
+
+-- Reads every body: the length of a text is known by counting it.
+-- name: holding_sizes
+SELECT b.thread_no, sum(length(e.body) + ifnull(length(e.text), 0))
+FROM branch AS b JOIN event AS e ON e.branch_id = b.id
 WHERE b.thread_no IN (SELECT value FROM json_each(?)) GROUP BY b.thread_no
 
 -- name: holding_slices
@@ -723,6 +746,14 @@ SELECT seq, :found, :used, iif(:used, :at, NULL) FROM event WHERE seq = :seq
 ON CONFLICT (seq) DO UPDATE SET found_count = found_count + excluded.found_count,
                                 used_count = used_count + excluded.used_count,
                                 used_at = ifnull(excluded.used_at, used_at)
+
+-- Of another library: the same again must count nothing twice.
+-- name: take_access
+INSERT INTO access (found_count, used_count, used_at, seq) VALUES (?, ?, ?, ?)
+ON CONFLICT (seq) DO UPDATE SET found_count = max(found_count, excluded.found_count),
+                                used_count = max(used_count, excluded.used_count),
+                                used_at = nullif(max(ifnull(used_at, 0),
+                                                     ifnull(excluded.used_at, 0)), 0)
 
 -- name: count_archive
 SELECT (SELECT count(*) FROM archive), (SELECT ifnull(sum(plain_bytes), 0) FROM archive_slice),

@@ -76,7 +76,7 @@ class SqliteStore:
         self.moving = SqliteMoving(self._read, self._write, options)
         self.kinds = SqliteKinds(self._read, self._write, self._forget, options)
         alone = partial(writer.run, is_alone=True)
-        self.archive = SqliteArchive(self._read, self._write, self._forget, alone)
+        self.archive = SqliteArchive(self._read, self._write, alone)
 
     @classmethod
     async def open(

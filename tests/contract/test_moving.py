@@ -18,6 +18,7 @@ from library.kinds.filter import IMPORTANCES, Filter
 from library.kinds.record import Change, Edition, Facts, part_of
 from library.moving.records import MovedEvent, MovedPin, MovedThread
 from library.records import OwnSettings
+from library.retention.holding import Access
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
 from library.verify import verify
@@ -283,6 +284,23 @@ async def _moved(source: SqliteStore, target: SqliteStore, size: int) -> None:
         after = page[-1][1].seq or 0
     for thread, pin in await source.moving.pins(collection_id=None):
         await target.moving.graft(thread, [], pins=[pin], now=NOW)
+    last = None
+    while found := await source.moving.archived(collection_id=None, after=last, limit=size):
+        for thread, mark in found:
+            grafted = await target.moving.graft(thread, [], pins=[mark], now=NOW)
+            await target.archive.archive(
+                grafted.thread_no, summary=mark.summary, now=mark.archived_at
+            )
+        last = found[-1][0].id
+
+
+async def _want(store: SqliteStore, uses: Sequence[tuple[int, int]], archived: int) -> None:
+    """Let events be found and used, and archive some threads."""
+    for seq, (found_count, used_count) in enumerate(uses, 1):
+        await store.archive.note({seq: Access(found_count, used_count)}, now=LONG_AGO)
+    holdings = await store.archive.holdings(collection_id=None, limit=archived)
+    for at, one in enumerate(holdings):
+        await store.archive.archive(one.no, summary=f"about {at}", now=NOW)
 
 
 async def _state(store: SqliteStore) -> dict[str, Any]:
@@ -304,6 +322,10 @@ async def _state(store: SqliteStore) -> dict[str, Any]:
         "threads": live,
         "pins": await store.moving.pins(collection_id=None),
         "records": [replace(record, no=0) for record in records],
+        "holdings": [
+            replace(one, no=0, owner_no=None)
+            for one in await store.archive.holdings(collection_id=None, limit=1_000)
+        ],
         "texts": texts,
     }
 
@@ -312,15 +334,20 @@ async def _state(store: SqliteStore) -> dict[str, Any]:
 @given(
     talks=st.lists(st.tuples(st.sampled_from([None, "s", "t"]), SPOKEN), max_size=6),
     shelved=st.lists(TEXTS, max_size=3),
+    uses=st.lists(st.sampled_from([(1, 0), (0, 2), (3, 1)]), max_size=4),
+    archived=st.integers(0, 3),
     size=st.integers(1, 5),
 )
 def test_a_library_taken_out_and_in_is_an_equal_one(
     tmp_path_factory: pytest.TempPathFactory,
     talks: list[tuple[str | None, list[str]]],
     shelved: list[str],
+    uses: list[tuple[int, int]],
+    archived: int,
     size: int,
 ) -> None:
-    """Issue 6: threads, branches, events with their ids and times, pins, budgets, insights."""
+    """Issue 6: threads, branches, events with their ids, times and uses, pins, budgets, insights,
+    and what is archived."""
     folder = tmp_path_factory.mktemp("moving")
 
     async def run() -> None:
@@ -329,6 +356,7 @@ def test_a_library_taken_out_and_in_is_an_equal_one(
         try:
             await _tell(source, talks)
             await _shelve(source, shelved)
+            await _want(source, uses, archived)
             await _moved(source, target, size)
             before = await _state(source)
             assert await _state(target) == before

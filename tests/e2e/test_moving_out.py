@@ -73,7 +73,7 @@ def test_a_library_that_was_exported_beside_a_gateway_is_taken_in_as_an_equal_on
     """Issue 6: export writes everything and imports back to an equal library."""
     out, again = tmp_path / "out.jsonl", tmp_path / "again.jsonl"
     done = json.loads(own.cli("export", str(out), "--json").stdout)
-    assert done == {"threads": 3, "messages": 11, "pins": 2}
+    assert done == {"threads": 3, "messages": 11, "pins": 2, "archived": 0}
     assert os.stat(out).st_mode & 0o077 == 0
     new = tmp_path / "new.db"
     taken = json.loads(run_cli("import", str(out), "--db", str(new), "--json", env=PLAIN).stdout)
@@ -161,6 +161,8 @@ def known_of(db: Path) -> dict[str, Any]:
             found["replaced"] = await library.store.replacements(
                 [one.seq for one in heads.values()]
             )
+            held = await library.store.archive.holdings(collection_id=own, limit=99)
+            found["held"] = [replace(one, no=0, owner_no=None) for one in held]
             pins = await library.store.pinned(collection_id=own, thread_id=None)
             found["pins"] = [pin.id for pin in pins]
             return found
@@ -174,7 +176,7 @@ def test_records_of_every_kind_come_back_with_all_that_is_known_of_them(
     own: GatewayProcess, tmp_path: Path
 ) -> None:
     """Issue 6: documents, insights with their versions, chunks; tags, times, pins, importance,
-    owners and the lines of a source."""
+    owners, the lines of a source, what is archived and how often it was wanted."""
     shelve_everything(own)
     own.wait_indexed()
     parts = httpx.get(
@@ -183,16 +185,21 @@ def test_records_of_every_kind_come_back_with_all_that_is_known_of_them(
         verify=False,
     ).json()["hits"]
     own.cli("pin", parts[0]["id"], "--everywhere")
+    own.cli("open", parts[0]["id"])
+    chunk = httpx.get(f"{own.origin}/library/chunks", verify=False).json()["chunks"][0]["id"]
+    own.cli("retention", "archive", "one", chunk)
     out, again, new = tmp_path / "all.jsonl", tmp_path / "twice.jsonl", tmp_path / "new.db"
     own.cli("export", str(out))
     pages = tmp_path / "pages"
     own.cli("export", str(pages), "--format", "markdown")
     own.stop()
     before = known_of(own.db)
-    records = [one for name, one in before.items() if name not in {"pins", "replaced"}]
+    records = [one for name, one in before.items() if name not in {"pins", "replaced", "held"}]
     assert sorted(one[0].kind for one in records) == ["chunk", "document", *["insight"] * 4]
     assert (len(before["pins"]), len(before["replaced"])) == (3, 1)
     assert {len(one[7]) for one in records} == {1, 2, 4}
+    assert sum(one.archived_at is not None for one in before["held"]) == 2
+    assert sum(one.used_count for one in before["held"]) > 0
     for _ in range(2):
         answer = run_cli("import", str(out), "--db", str(new), "--json", env=PLAIN)
         assert json.loads(answer.stdout)["problem_count"] == 0

@@ -54,7 +54,7 @@ def export(
     config: str | None,
     is_json: bool,
 ) -> None:
-    """Write threads with their branches, messages, pins and budgets to TARGET.
+    """Write threads with their branches, messages, pins, budgets and uses to TARGET.
 
     That is a file ("-": standard output), or with --format markdown a folder. What comes while it
     is written is left for the next export. Swap reports and vectors are not in
@@ -122,7 +122,7 @@ class _Export:
         self._tell = tell
 
     async def to_file(self, file: BinaryIO) -> dict[str, int]:
-        counts = {"threads": 0, "messages": 0, "pins": 0}
+        counts = {"threads": 0, "messages": 0, "pins": 0, "archived": 0}
         known: set[str] = set()
         upto = (await self._library.get("/status"))["recorded_seq"]
         file.write(dumped(header_line()))
@@ -141,6 +141,10 @@ class _Export:
         ):
             if line["kind"] != "thread" and line["thread"] in known:
                 counts["pins"] += line["kind"] == "pin"
+                file.write(dumped(line))
+        async for line in self._archived():
+            if line["thread"] in known:  # Behind its messages: it is compressed when all are there.
+                counts["archived"] += 1
                 file.write(dumped(line))
         return counts
 
@@ -171,6 +175,20 @@ class _Export:
         ):
             for line in found:
                 yield line
+            after = found[-1]["thread"]
+
+    async def _archived(self) -> AsyncIterator[dict[str, Any]]:
+        after = None
+        while found := await self._library.get_lines(
+            "/export/archived",
+            after=after,
+            limit=PAGE,
+            thread=self._thread,
+            collection=self._collection,
+        ):
+            for line in found:
+                if line["kind"] != "thread":
+                    yield line
             after = found[-1]["thread"]
 
     async def _events(

@@ -14,21 +14,32 @@ from library.store.encoding import from_micros
 from library.store.statements import SQL
 
 
-def holdings(connection: sqlite3.Connection, where: Mapping[str, Any]) -> list[Holding]:
-    """Return threads with what they take and how often they were wanted; call it on one
-    snapshot."""
+def holdings(
+    connection: sqlite3.Connection, where: Mapping[str, Any], *, is_sized: bool
+) -> list[Holding]:
+    """Return threads with how often they were wanted and, where they are sized, what they take;
+    call it on one snapshot."""
     rows = connection.execute(SQL["holdings"], where).fetchall()
-    nos = orjson.dumps([row[0] for row in rows]).decode()
-    sizes = {row[0]: row[1:] for row in connection.execute(SQL["holding_sizes"], (nos,))}
-    slices = {row[0]: row[1:] for row in connection.execute(SQL["holding_slices"], (nos,))}
+    nos = (orjson.dumps([row[0] for row in rows]).decode(),)
+    counts = {row[0]: row[1:] for row in connection.execute(SQL["holding_counts"], nos)}
+    bodies: dict[int, int] = {}
+    slices: dict[int, tuple[int, int]] = {}
+    if is_sized:
+        bodies = dict(connection.execute(SQL["holding_sizes"], nos))
+        slices = {row[0]: row[1:] for row in connection.execute(SQL["holding_slices"], nos)}
     pinned = {no for (no,) in connection.execute(SQL["pinned_threads"])}
     shared = {identifier for (identifier,) in connection.execute(SQL["shared_threads"])}
-    found = [_holding(row, sizes[row[0]], slices.get(row[0], (0, 0))) for row in rows]
+    found = [
+        _holding(row, counts[row[0]], bodies.get(row[0], 0), slices.get(row[0], (0, 0)))
+        for row in rows
+    ]
     return [replace(one, is_pinned=one.no in pinned, is_shared=one.id in shared) for one in found]
 
 
-def _holding(row: tuple[Any, ...], size: tuple[Any, ...], packed: tuple[int, int]) -> Holding:
-    event_count, active_bytes, found_count, used_count, used_at = size
+def _holding(
+    row: tuple[Any, ...], counts: tuple[Any, ...], active_bytes: int, packed: tuple[int, int]
+) -> Holding:
+    event_count, found_count, used_count, used_at = counts
     return Holding(
         no=row[0],
         id=row[1],

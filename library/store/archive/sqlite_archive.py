@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -25,21 +25,23 @@ from library.store.archive.slices import SLICE_EVENTS, packed
 from library.store.encoding import to_micros
 from library.store.lanes import Work
 from library.store.statements import SQL
-from library.store.threads import delete_threads
+from library.store.threads import delete_threads, scrub
 
 Run = Callable[[Work[Any]], Awaitable[Any]]
 SLICES_AT_ONCE = 8
 """Restored in one transaction: half a megabyte, a few milliseconds of the writer's time."""
+PURGED_AT_ONCE = 1_000
+"""Messages deleted in one transaction, if no one thread has more: a thread goes whole, because half
+of one is no conversation that anybody could go on with."""
 
 
 class SqliteArchive:
     """Runs packing.py on the store's lanes; what compresses runs beside them."""
 
-    def __init__(self, read: Run, write: Run, forget: Run, alone: Run) -> None:
+    def __init__(self, read: Run, write: Run, alone: Run) -> None:
         """`alone` runs a job outside a transaction."""
         self._read = read
         self._write = write
-        self._forget = forget
         self._alone = alone
 
     async def numbers(self, names: Sequence[str], *, collection_id: int | None) -> list[int]:
@@ -60,6 +62,7 @@ class SqliteArchive:
         limit: int,
         nos: Collection[int] | None = None,
         only_archived: bool = False,
+        is_sized: bool = True,
     ) -> list[Holding]:
         """Return threads in the order in which they were made."""
         where = _where(
@@ -69,7 +72,7 @@ class SqliteArchive:
             nos=nos,
             only_archived=only_archived,
         )
-        found: list[Holding] = await self._read(partial(holdings, where=where))
+        found: list[Holding] = await self._read(partial(holdings, where=where, is_sized=is_sized))
         return found
 
     async def archive(self, no: int, *, summary: str, now: datetime) -> Packed:
@@ -99,18 +102,15 @@ class SqliteArchive:
         return was_archived
 
     async def purge(self, nos: Collection[int], *, only_left_alone: bool = False) -> Gone:
-        """Delete threads for good."""
-
-        def work(connection: sqlite3.Connection) -> Gone:
-            if only_left_alone:
-                found = holdings(connection, _where(nos=nos, only_archived=True))
-                return delete_threads(connection, [one.no for one in found if one.is_left_alone])
-            owners = {
-                no: connection.execute(SQL["collection_of_thread"], (no,)).fetchone() for no in nos
-            }
-            return delete_threads(connection, [no for no, owner in owners.items() if owner])
-
-        gone: Gone = await self._forget(work)
+        """Delete threads for good, some in one transaction."""
+        counts: dict[int, int] = await self._read(partial(event_counts, nos=nos))
+        gone = Gone(0, ())
+        for some in portions(nos, counts, most=PURGED_AT_ONCE):
+            part: Gone = await self._write(
+                partial(purge_some, nos=some, only_left_alone=only_left_alone)
+            )
+            gone = Gone(gone.count + part.count, (*gone.thread_nos, *part.thread_nos))
+        await self._alone(scrub)
         return gone
 
     async def compact(self, *, spare_share: float) -> bool:
@@ -159,6 +159,39 @@ class SqliteArchive:
 
         found: dict[int, Access] = await self._read(work)
         return found
+
+
+def event_counts(connection: sqlite3.Connection, nos: Collection[int]) -> dict[int, int]:
+    """Return how many events threads have, of those that are there."""
+    listed = (orjson.dumps(sorted(nos)).decode(),)
+    return dict(connection.execute(SQL["count_events_by_thread"], listed))
+
+
+def portions(nos: Collection[int], counts: Mapping[int, int], *, most: int) -> Iterator[list[int]]:
+    """Yield threads in their order, as many at a time as have at most so many events, one at
+    least."""
+    some: list[int] = []
+    taken = 0
+    for no in dict.fromkeys(nos):
+        if some and taken + counts.get(no, 0) > most:
+            yield some
+            some, taken = [], 0
+        some.append(no)
+        taken += counts.get(no, 0)
+    if some:
+        yield some
+
+
+def purge_some(
+    connection: sqlite3.Connection, nos: Collection[int], *, only_left_alone: bool
+) -> Gone:
+    """Delete those of some threads that are still there, and as they must be; `scrub` must
+    follow."""
+    if only_left_alone:
+        found = holdings(connection, _where(nos=nos, only_archived=True), is_sized=False)
+        return delete_threads(connection, [one.no for one in found if one.is_left_alone])
+    owners = {no: connection.execute(SQL["collection_of_thread"], (no,)).fetchone() for no in nos}
+    return delete_threads(connection, [no for no, owner in owners.items() if owner])
 
 
 def _where(

@@ -16,11 +16,13 @@ from library.kinds.record import Edition
 from library.kinds.teams import is_shelf
 from library.moving.records import (
     Grafted,
+    MovedArchive,
     MovedEvent,
     MovedPin,
     MovedRecord,
     MovedReplacement,
     MovedThread,
+    MovedUse,
     Pins,
 )
 from library.records import IncomingMessage
@@ -64,6 +66,8 @@ def graft(
         record = _at_home(thread.record, thread.collection)
         _take_record(connection, number, collection_id, record, options)
     for one in pins:
+        if isinstance(one, MovedArchive):
+            continue  # Compressing is no work for a transaction.
         seq = grafting.node(one.chain).seq
         if isinstance(one, MovedPin):
             _pin(tree, thread, seq, is_everywhere=one.is_everywhere)
@@ -156,7 +160,19 @@ class _Grafting:
         if known is not None:
             self.known_count += 1
             self.last = known
-            return
+        else:
+            self.last = self._added(after, event)
+        if event.use is not None:
+            self._use(self.last.seq, event.use)
+
+    def _use(self, seq: int, use: MovedUse) -> None:
+        """Note how often an event was wanted; the same file again changes nothing."""
+        at = None if use.used_at is None else to_micros(use.used_at)
+        row = (use.found_count, use.used_count, at, seq)
+        self.tree.connection.execute(SQL["take_access"], row)
+
+    def _added(self, after: Node | None, event: MovedEvent) -> Node:
+        """Store an event that is new."""
         given_id = self._given_id(event)
         seq = event.seq if event.seq and self.newest_seq < event.seq <= SEQ_MAX else None
         self.renamed_count += seq is None and given_id is None and _had_id(event)
@@ -171,10 +187,10 @@ class _Grafting:
             is_partial=event.is_partial,
             is_masked=event.is_masked,
         )
-        self.last = node
         self.newest_seq = max(self.newest_seq, node.seq)
         self.last_at = max(self.last_at, to_micros(event.occurred_at) if event.occurred_at else 0)
         self.added.append((node.seq, node.position))
+        return node
 
     def _given_id(self, event: MovedEvent) -> str | None:
         """Return the caller's id of an event, where it is free."""

@@ -5,12 +5,17 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from library.moving.records import Grafted, Mark, MovedEvent, MovedThread, Pins
+from library.moving.records import Grafted, Mark, MovedArchive, MovedEvent, MovedThread, Pins
 from library.store.encoding import to_micros
 from library.store.lanes import Work
 from library.store.moving.figures import Figures, figures
 from library.store.moving.grafting import graft
-from library.store.moving.taking_out import moved_events, moved_pins, moved_threads
+from library.store.moving.taking_out import (
+    moved_archives,
+    moved_events,
+    moved_pins,
+    moved_threads,
+)
 from library.store.tree import Options
 
 Run = Callable[[Work[Any]], Awaitable[Any]]
@@ -79,4 +84,23 @@ class SqliteMoving:
         """Return pins in the order in which they were made, then what insights replace."""
         work = partial(moved_pins, collection_id=collection_id, thread_id=thread_id)
         found: list[tuple[MovedThread, Mark]] = await self._read(work)
+        return found
+
+    async def archived(
+        self,
+        *,
+        collection_id: int | None,
+        thread_id: str | None = None,
+        after: str | None,
+        limit: int,
+    ) -> list[tuple[MovedThread, MovedArchive]]:
+        """Return archived threads in the order in which they were made."""
+        work = partial(
+            moved_archives,
+            collection_id=collection_id,
+            thread_id=thread_id,
+            after=after,
+            limit=limit,
+        )
+        found: list[tuple[MovedThread, MovedArchive]] = await self._read(work)
         return found

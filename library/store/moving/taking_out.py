@@ -8,11 +8,13 @@ import orjson
 from library.chain import ROOT
 from library.moving.records import (
     Mark,
+    MovedArchive,
     MovedEvent,
     MovedPin,
     MovedRecord,
     MovedReplacement,
     MovedThread,
+    MovedUse,
 )
 from library.records import OwnSettings
 from library.store.encoding import from_micros, read_events
@@ -50,6 +52,12 @@ def moved_events(
         row[0]: row[1:]
         for row in connection.execute(SQL["moved_events"], (orjson.dumps(seqs).decode(),))
     }
+    uses = {
+        seq: MovedUse(found, used, None if at is None else from_micros(at))
+        for seq, found, used, at in connection.execute(
+            SQL["moved_uses"], (orjson.dumps(seqs).decode(),)
+        )
+    }
     found = []
     for event in events:
         given_id, is_masked, chain = places[event.seq]
@@ -65,6 +73,7 @@ def moved_events(
             seq=event.seq,
             is_partial=event.is_partial,
             is_masked=bool(is_masked),
+            use=uses.get(event.seq),
         )
         found.append((threads[event.thread_no], moved))
     return found
@@ -98,6 +107,23 @@ def moved_pins(
     ]
     threads = _threads(connection, {no for no, _ in marks})
     return [(threads[no], mark) for no, mark in marks]
+
+
+def moved_archives(
+    connection: sqlite3.Connection,
+    *,
+    collection_id: int | None,
+    thread_id: str | None,
+    after: str | None,
+    limit: int,
+) -> list[tuple[MovedThread, MovedArchive]]:
+    """Return archived threads in the order in which they were made, from behind the one with an id
+    on."""
+    number = thread_number(connection, thread_id, collection_id) if thread_id else None
+    where = {"collection_id": collection_id, "no": number, "after": after, "limit": limit}
+    rows = connection.execute(SQL["moved_archives"], where).fetchall()
+    threads = _threads(connection, {row[0] for row in rows})
+    return [(threads[no], MovedArchive(from_micros(at), said)) for no, at, said in rows]
 
 
 def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, MovedThread]:

@@ -17,6 +17,7 @@ from library.moving.lines import (
     BadLine,
     Header,
     Of,
+    archive_line,
     dumped,
     event_line,
     header_line,
@@ -25,7 +26,15 @@ from library.moving.lines import (
     replacement_line,
     thread_line,
 )
-from library.moving.records import MovedEvent, MovedPin, MovedRecord, MovedReplacement, MovedThread
+from library.moving.records import (
+    MovedArchive,
+    MovedEvent,
+    MovedPin,
+    MovedRecord,
+    MovedReplacement,
+    MovedThread,
+    MovedUse,
+)
 from library.records import OwnSettings
 from library.store.encoding import readable
 
@@ -86,6 +95,9 @@ EVENTS = st.builds(
     seq=st.none() | st.integers(1, 10**12),
     is_partial=st.booleans(),
     is_masked=st.booleans(),
+    use=st.none()
+    | st.builds(MovedUse, st.integers(0, 10**6), st.integers(1, 10**6), TIMES)
+    | st.builds(MovedUse, st.integers(1, 10**6), st.just(0), st.none()),
 )
 
 
@@ -117,6 +129,11 @@ def test_a_replacement_is_read_as_it_was_written(name: str, one: MovedReplacemen
     assert through(replacement_line(name, one)) == Of(name, one)
 
 
+@given(NAMES, st.builds(MovedArchive, TIMES, st.text()))
+def test_that_a_thread_is_archived_is_read_as_it_was_written(name: str, one: MovedArchive) -> None:
+    assert through(archive_line(name, one)) == Of(name, one)
+
+
 def test_a_header_says_which_version_it_is() -> None:
     assert through(header_line()) == Header(1)
     with pytest.raises(BadLine, match="version 2"):
@@ -139,6 +156,9 @@ EVENT = event_line(
         ({"at": "yesterday"}, "'at' must be a time"),
         ({"at": "0001-01-01T00:00:00+14:00"}, "'at' must be a time"),
         ({"at": "9999-12-31T23:59:59-14:00"}, "'at' must be a time"),
+        ({"found": 0}, "'found' must be from 1 to"),
+        ({"used": -1}, "'used' must be from 1 to"),
+        ({"kind": "archive"}, "'at' is missing"),
         ({"seq": 0}, "'seq' must be from 1 to"),
         ({"seq": 2**80}, "'seq' must be from 1 to"),
         ({"seq": True}, "'seq' must be a whole number"),

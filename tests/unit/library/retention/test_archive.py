@@ -307,6 +307,31 @@ async def test_forgetting_an_archived_thread_leaves_no_slice(
         assert counted.fetchone() == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("is_wanted", [False, True])
+async def test_an_archived_thread_is_archived_in_another_library_until_it_is_wanted_there(
+    library: Library, told: Teller, tmp_path: Path, is_wanted: bool
+) -> None:
+    thread = thread_of(told)
+    await archive(library, thread)
+    [holding] = await library.retention.archived(collection_id=None, limit=10)
+    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=None, limit=9)
+    events = await library.store.moving.events(collection_id=None, after=0, upto=2**62, limit=999)
+    async with opened(tmp_path / "b.db") as other:
+        for _, one in events:
+            await other.graft(moved, [one], now=START)
+        await other.graft(moved, [], pins=[mark], now=START)
+        [there] = await other.retention.archived(collection_id=None, limit=10)
+        assert replace(there, no=0, collection_id=0) == replace(holding, no=0, collection_id=0)
+        said = [(one.id, one.body, one.text) for one in await shape(library, thread)]
+        assert [(one.id, one.body, one.text) for one in await shape(other, thread)] == said
+        if is_wanted:
+            assert await other.retention.restore([thread], collection_id=None) == 1
+        for _, one in events:
+            await other.graft(moved, [one], now=START)
+        await other.graft(moved, [], pins=[mark], now=START)
+        assert await states(other, thread) == {not is_wanted}
+
+
 def test_a_slice_gives_back_every_row_and_says_when_it_cannot() -> None:
     rng = random.Random(1)
     rows = [

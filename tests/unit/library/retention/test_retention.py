@@ -1,19 +1,31 @@
 """Runs of retention on a real library."""
 
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gateway.retention.telling import plan_fields
 from library.analysis import words
 from library.errors import StoreUnavailable
 from library.library import Library
+from library.records import Gone
 from library.retention.policy import Immunity, Policy, Rule
+from library.store.archive import sqlite_archive
+from library.store.archive.sqlite_archive import portions
+from library.store.lanes import Work
 from library.store.sqlite import SqliteStore
+from library.store.statements import SQL
+from tests.e2e.gateway_process import files_holding
 from tests.unit.library.teller import Teller
 
 MONTH = Policy([Rule(archive_after_days=30, purge_after_days=60)])
@@ -254,6 +266,62 @@ async def test_what_is_wanted_while_a_run_is_under_way_is_not_purged(
     assert told.recorded is not None
     assert {*await ids(library)} == {told.recorded.thread_id, used, pinned, promoted}
     assert gone not in await ids(library)
+
+
+async def test_a_purge_lets_writers_in_between_its_portions(
+    library: Library, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was one transaction, however much there was to delete."""
+    await with_chats_to_purge(library, clock, "a", "b", "c", "d", "e")
+    monkeypatch.setattr(sqlite_archive, "PURGED_AT_ONCE", 2)
+    store = library.store
+    assert isinstance(store, SqliteStore)
+    write = store.archive._write
+    taken: list[int] = []
+
+    async def noted(work: Work[Any]) -> Any:
+        done = await write(work)
+        if isinstance(done, Gone):
+            taken.append(done.count)
+            told = Teller(library, f"said between {len(taken)}")
+            await told.tell(f"portion {len(taken)} is gone")
+        return done
+
+    monkeypatch.setattr(store.archive, "_write", noted)
+    done = await library.retention.run(MONTH, collection_id=None)
+    assert (done.purged, done.purged_events, taken) == (5, 5, [2, 2, 1])
+    assert len(await ids(library)) == 3
+    assert files_holding(tmp_path / "a.db", "the weir is shut") == []
+
+
+@given(st.dictionaries(st.integers(1, 99), st.integers(0, 9)), st.integers(1, 20))
+def test_a_portion_has_at_most_so_many_messages_or_one_thread(
+    counts: dict[int, int], most: int
+) -> None:
+    found = list(portions([*counts, 100], counts, most=most))
+    assert [no for some in found for no in some] == [*counts, 100]
+    sizes = [sum(counts.get(no, 0) for no in some) for some in found]
+    assert all(size <= most or len(some) == 1 for size, some in zip(sizes, found, strict=True))
+    for first, some in zip(sizes, found[1:], strict=False):
+        assert first + counts.get(some[0], 0) > most  # None could have been larger.
+
+
+async def test_a_preview_reads_no_message_where_no_quota_of_bytes_asks_for_it(
+    library: Library, clock: Clock, tmp_path: Path
+) -> None:
+    """It read every body of the library, each time."""
+    thread = await chat(library, "a")
+    clock.pass_days(31)
+    plan = await library.retention.preview(MONTH, collection_id=None)
+    assert [one.stored_bytes for one in plan.of("archive")] == [0]
+    sized = Policy([Rule(archive_after_days=30, most_bytes=10**9)])
+    [whole] = (await library.retention.preview(sized, collection_id=None)).of("archive")
+    assert whole.stored_bytes > len("a says that the weir is shut")
+    [step] = (await plan_fields(library, plan, limit=9))["steps"]  # What is shown is told whole.
+    assert (step["id"], step["stored_bytes"]) == (thread, whole.stored_bytes)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        steps = connection.execute(f"EXPLAIN QUERY PLAN {SQL['holding_counts']}", ("[1]",))
+        assert any("e USING COVERING INDEX event_place" in row[3] for row in steps)
 
 
 async def test_a_thread_that_is_deleted_while_a_run_is_under_way_does_not_end_it(
