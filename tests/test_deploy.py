@@ -39,6 +39,21 @@ def steps() -> list[tuple[str, str]]:
     ]
 
 
+def test_the_windows_script_installs_what_the_other_one_does() -> None:
+    """Issue 2: `scripts/serve.ps1`; there is no PowerShell here to run it."""
+    posix, windows = (
+        (ROOT / "scripts" / name).read_text(encoding="utf-8") for name in ("install", "serve.ps1")
+    )
+    for step in ("--require-hashes -r", "--no-deps --no-build-isolation --editable"):
+        assert step in posix
+        assert step in windows
+    assert "sys.exit(sys.version_info < (3, 11))" in windows
+    assert "model install" in windows
+    assert 'library-of-context.exe") serve @args' in windows
+    for bracket in ("()", "{}"):
+        assert windows.count(bracket[0]) == windows.count(bracket[1])
+
+
 def test_the_dockerfile_has_known_instructions_and_copies_what_is_there() -> None:
     assert {name for name, _ in steps()} <= INSTRUCTIONS
     ignored = (ROOT / ".dockerignore").read_text().splitlines()

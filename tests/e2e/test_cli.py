@@ -493,7 +493,9 @@ def test_doctor_ends_with_code_1_and_a_fix_for_each_problem(tmp_path: Path) -> N
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The demo's output; its temporary folder must be empty afterwards."""
     folder = tmp_path_factory.mktemp("demo")
+    started_s = time.monotonic()
     done = run_cli("demo", env=clean_environment({}) | {"TMPDIR": str(folder), "COLUMNS": "80"})
+    assert time.monotonic() - started_s < 60, "issue 2: a proof in under a minute"
     assert done.stderr == ""
     assert list(folder.iterdir()) == []
     yield done.stdout

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -188,11 +190,44 @@ async def test_only_chat_completions_and_the_list_of_models_are_served() -> None
     assert failed.value.status == 404
 
 
-async def test_many_streams_at_once_import_litellm_once(upstream: LitellmUpstream) -> None:
-    replies = await asyncio.gather(*(upstream.open(asked()) for _ in range(4)))
-    assert {reply.status for reply in replies} == {200}
-    for reply in replies:
-        await reply.aclose()
+FIRST_REQUESTS = """
+import asyncio, os, sys, threading
+from gateway.upstream.litellm import LitellmUpstream
+from gateway.upstream.protocol import Patience, UpstreamRequest
+
+seen = []
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "litellm":
+            is_main = threading.current_thread() is threading.main_thread()
+            seen.append((is_main, os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP")))
+
+async def main():
+    patience = Patience(connect_s=1.0, first_byte_s=60.0, idle_s=9.0, retries=0)
+    options = {"mock_response": "hi", "api_key": "x"}
+    upstream = LitellmUpstream("lite", model="openai/gpt-4o", patience=patience, options=options)
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
+    request = UpstreamRequest("POST", "/chat/completions", {}, body)
+    assert "litellm" not in sys.modules
+    replies = await asyncio.gather(*(upstream.open(request) for _ in range(4)))
+    print([reply.status for reply in replies], seen)
+
+sys.meta_path.insert(0, Watch())
+asyncio.run(main())
+"""
+
+
+async def test_the_first_requests_import_litellm_once_in_a_thread_with_its_switches_set() -> None:
+    """Issue 2: importing it takes seconds, and would fetch a table of prices from the network."""
+    environ = {name: value for name, value in os.environ.items() if "LITELLM" not in name}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "ignore", "-c", FIRST_REQUESTS),
+        env=environ,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said_out, _ = await process.communicate()
+    assert said_out.decode().splitlines()[0] == "[200, 200, 200, 200] [(False, 'True')]"
 
 
 def test_the_keys_that_a_provider_lacks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
