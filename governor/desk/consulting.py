@@ -290,7 +290,10 @@ class Consulting:
 
         Only up to the low-water mark: the rest is what the window will grow into. A window that
         has grown into the desk's room does not bound it: where both do not fit, that one yields.
+        Who wants no desk gets none, however much is left.
         """
+        if not shared.desk_tokens:
+            return 0
         low = shared.low_tokens(self.policy.window_low_water)
         given_back = max(0, low - window.used_tokens) if window.start > 0 else 0
         room = shared.desk_tokens + given_back

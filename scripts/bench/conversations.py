@@ -71,6 +71,15 @@ def messages_body(messages: list[Message], **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "system": system["content"], "messages": spoken, **limit}
 
 
+def responses_body(
+    messages: list[Message], *, max_tokens: int = 1_024, **more: Any
+) -> dict[str, Any]:
+    """Return the same in OpenAI's Responses."""
+    system, *spoken = messages
+    said = {"instructions": system["content"], "input": spoken, "max_output_tokens": max_tokens}
+    return {"model": MODEL, **said, "store": False, **more}
+
+
 class Conversations:
     """Numbers conversations through the whole run, so that none comes twice."""
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench.clients import Answered, http_request, percentile, run
-from scripts.bench.conversations import Message, body, messages_body
+from scripts.bench.conversations import Message, body, messages_body, responses_body
 from scripts.bench.servers import Server
 
 DRAIN_TIMEOUT_S = 300.0
 CHAT = "chat"
-PATHS = {CHAT: "/v1/chat/completions", "messages": "/v1/messages"}
+PATHS = {CHAT: "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}
+_BODIES = {CHAT: body, "messages": messages_body, "responses": responses_body}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Measured:
 def requests_for(
     server: Server, talks: Iterable[list[Message]], *, wire: str = CHAT, **more: Any
 ) -> list[bytes]:
-    make = body if wire == CHAT else messages_body
-    return [http_request(server.port, make(talk, **more), path=PATHS[wire]) for talk in talks]
+    made = (_BODIES[wire](talk, **more) for talk in talks)
+    return [http_request(server.port, one, path=PATHS[wire]) for one in made]
 
 
 def measure(server: Server, requests: list[bytes], *, concurrency: int) -> Measured:

@@ -187,9 +187,10 @@ class Bench:
                 for wire in PATHS
             }
             self.table(f"Protocols, {kind}: {', '.join(rows)}", list(rows.values()))
-            chat, messages = rows["chat"], rows["messages"]
-            ratio = messages.cpu_ms / messages.reads / (chat.cpu_ms / chat.reads)
-            self.must(f"CPU of Messages over chat completions, {kind}", ratio, 1.3)
+            chat = rows.pop("chat")
+            for wire, row in rows.items():
+                ratio = row.cpu_ms / row.reads / (chat.cpu_ms / chat.reads)
+                self.must(f"CPU of {wire.title()} over chat completions, {kind}", ratio, 1.3)
 
     def _growing(self, server: Server, concurrency: int, **more: Any) -> Measured:
         """Measure requests of which all but the last message are known to the gateway."""

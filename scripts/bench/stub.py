@@ -1,10 +1,12 @@
 """The bench's upstream: answers at once, at the least CPU a Python server can have.
 
-`max_tokens` in the body says how many chunks a streamed answer has; each is written by itself,
-`CHUNK_GAP_S` after the last one, as a fast model would, so that none can be forwarded together.
+`max_tokens` (`max_output_tokens`) in the body says how many chunks a streamed answer has; each is
+written by itself, `CHUNK_GAP_S` after the last one, as a fast model would, so that none can be
+forwarded together.
 """
 
 import asyncio
+import itertools
 import json
 import re
 import sys
@@ -15,7 +17,7 @@ import uvloop
 
 REPLY = "Certainly: the third option is the one that keeps the most room for later changes."
 CHUNK_GAP_S = 0.002
-_COUNT = re.compile(rb'"max_tokens":\s*(\d+)')
+_COUNT = re.compile(rb'"max_(?:output_)?tokens":\s*(\d+)')
 
 
 def _chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
@@ -52,7 +54,7 @@ _ANSWER = (
 
 
 def _named(kind: str, **fields: object) -> bytes:
-    """Return a chunk with one event of Anthropic's Messages API."""
+    """Return a chunk with one event of Anthropic's Messages API, or of OpenAI's Responses."""
     data = b"event: %b\ndata: %b\n\n" % (
         kind.encode(),
         json.dumps({"type": kind, **fields}).encode(),
@@ -75,6 +77,31 @@ _MESSAGE_ANSWER = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     % len(_WHOLE_MESSAGE)
 ) + _WHOLE_MESSAGE
+_NUMBER = b"00000000"
+"""Stands for the number of an answer: no two responses have an id in common."""
+_PART = {"type": "output_text", "text": REPLY, "annotations": [], "logprobs": []}
+_ITEM: dict[str, object] = {
+    "id": f"msg_{_NUMBER.decode()}",
+    "type": "message",
+    "status": "completed",
+    "role": "assistant",
+    "content": [_PART],
+}
+_RESPONSE: dict[str, object] = {
+    "id": f"resp_{_NUMBER.decode()}",
+    "object": "response",
+    "created_at": 1_700_000_000,
+    "status": "completed",
+    "model": "bench",
+    "output": [_ITEM],
+    "tools": [],
+    "usage": {"input_tokens": 2200, "output_tokens": 16, "total_tokens": 2216},
+}
+_WHOLE_RESPONSE = json.dumps(_RESPONSE).encode()
+_RESPONSE_ANSWER = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    % len(_WHOLE_RESPONSE)
+) + _WHOLE_RESPONSE
 _STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
@@ -92,6 +119,37 @@ _MESSAGES_STREAM = (
     + _named("message_stop")
     + b"0\r\n\r\n",
 )
+_BEGUN = _RESPONSE | {"status": "in_progress", "output": [], "usage": None}
+_PLACE: dict[str, object] = {
+    "item_id": _ITEM["id"],
+    "output_index": 0,
+    "content_index": 0,
+    "sequence_number": 4,
+}
+_RESPONSES_STREAM = (
+    _named("response.created", sequence_number=0, response=_BEGUN)
+    + _named("response.in_progress", sequence_number=1, response=_BEGUN)
+    + _named(
+        "response.output_item.added",
+        sequence_number=2,
+        output_index=0,
+        item=_ITEM | {"status": "in_progress", "content": []},
+    )
+    + _named("response.content_part.added", **_PLACE, part=_PART | {"text": ""}),
+    _named("response.output_text.delta", **_PLACE, delta=" word", logprobs=[]),
+    _named("response.output_text.done", **_PLACE, text=REPLY, logprobs=[])
+    + _named("response.content_part.done", **_PLACE, part=_PART)
+    + _named("response.output_item.done", sequence_number=7, output_index=0, item=_ITEM)
+    + _named("response.completed", sequence_number=8, response=_RESPONSE)
+    + b"0\r\n\r\n",
+)
+_SPOKEN = {
+    b"/messages": (_MESSAGE_ANSWER, _MESSAGES_STREAM),
+    b"/responses": (_RESPONSE_ANSWER, _RESPONSES_STREAM),
+}
+"""End of a path -> the whole answer, and the stream's first, middle and last chunk."""
+_CHAT_SPOKEN = (_ANSWER, _CHAT_STREAM)
+_numbers = itertools.count()
 
 
 class Upstream(asyncio.Protocol):
@@ -102,10 +160,9 @@ class Upstream(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._parser = httptools.HttpRequestParser(self)
         self._body: list[bytes] = []
-        self._stream = _CHAT_STREAM
 
     def on_url(self, url: bytes) -> None:
-        self._stream = _MESSAGES_STREAM if url.endswith(b"/messages") else _CHAT_STREAM
+        self._spoken = _SPOKEN.get(url[url.rfind(b"/") :], _CHAT_SPOKEN)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -117,11 +174,13 @@ class Upstream(asyncio.Protocol):
         body = b"".join(self._body)
         self._body.clear()
         is_stream = b'"stream": true' in body or b'"stream":true' in body
+        whole, stream = self._spoken
+        number = b"%08d" % next(_numbers)
         if not is_stream:
-            is_chat = self._stream is _CHAT_STREAM
-            self._transport.write(_ANSWER if is_chat else _MESSAGE_ANSWER)
+            self._transport.write(whole.replace(_NUMBER, number))
             return
         found = _COUNT.search(body)
+        self._stream = [one.replace(_NUMBER, number) for one in stream]
         self._transport.write(_STREAM_HEAD + self._stream[0])
         self._next_chunk(max(int(found[1]) - 2, 0) if found else 10)
 

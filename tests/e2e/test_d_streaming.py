@@ -1,5 +1,6 @@
 """CASES D: streams pass through byte for byte and chunk by chunk; however they end, it is kept."""
 
+import gzip
 import json
 import random
 import time
@@ -76,6 +77,31 @@ def test_each_chunk_is_forwarded_before_the_next_one_is_made(
                 received += next(pieces)
         received += b"".join(pieces)
     assert received == sent(steps)
+
+
+@in_each_protocol
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_stream_is_never_compressed_whoever_could_read_it(
+    gateway: GatewayProcess,
+    upstream: StubUpstream,
+    topic: str,
+    protocol: Protocol,
+    is_packed: bool,
+) -> None:
+    """Issue 5; CASES E1: a compressed stream is held back until a block of it is full."""
+    steps: list[Step] = [protocol.begin, protocol.piece("one"), *protocol.end]
+    packed = gzip.compress(sent(steps))
+    headers = (("content-type", "text/event-stream"), ("content-encoding", "gzip"))
+    upstream.script(Answer((packed,), headers=headers) if is_packed else stream(steps))
+    asked = protocol.request({"model": MODEL, "messages": [user(topic)], "stream": True})
+    accepting = {"accept-encoding": "gzip, deflate, br, zstd"}
+    connection = RawConnection(gateway.origin, asked, path=f"/v1{protocol.path}", headers=accepting)
+    status, answered = connection.read_head()
+    assert status == 200
+    assert "content-encoding" not in dict(answered)
+    connection.read_until(protocol.end[-1])
+    connection.hang_up()
+    assert upstream.last.header("accept-encoding") == "identity"
 
 
 def test_usage_comes_once_at_the_end_for_a_client_that_asked(

@@ -5,13 +5,15 @@ import pytest
 
 from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.protocols import PROTOCOLS, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client, assistant, small_talk, texts, user
+from tests.e2e.talk import MODEL, Client, assistant, small_talk, texts, user
 
 BYPASS = {"x-library-bypass": "1"}
 UNRECORDED = {"x-library-record": "off"}
 
 
+@in_each_protocol
 def test_a_bypassed_request_is_recorded_and_goes_out_as_it_came(
     gateway: GatewayProcess, client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -19,7 +21,7 @@ def test_a_bypassed_request_is_recorded_and_goes_out_as_it_came(
     upstream.budget_tokens = None
     reply = client.chat(talk, headers=BYPASS)
     assert reply.status == 200
-    assert upstream.last.messages == talk
+    assert upstream.last.json == client.protocol.request({"model": MODEL, "messages": talk})
     assert upstream.last.header("x-library-bypass") is None
     assert reply.headers["x-library-observed"].startswith("would have sent ")
     assert gateway.report(reply.turn_id)["events_new"] == len(talk)
@@ -29,6 +31,7 @@ def test_a_bypassed_request_is_recorded_and_goes_out_as_it_came(
     assert len(upstream.last.messages) < len(talk)
 
 
+@in_each_protocol
 def test_a_bypassed_request_may_be_larger_than_the_budget(
     client: Client, upstream: StubUpstream, topic: str
 ) -> None:
@@ -42,20 +45,21 @@ def test_nothing_of_an_unrecorded_request_is_stored(
     start_gateway: StartGateway, upstream: StubUpstream
 ) -> None:
     gateway = start_gateway(log_text=True)
-    client = Client(gateway.url)
-    reply = client.chat([user("the wombat sleeps")], headers=UNRECORDED)
-    assert reply.status == 200
-    assert reply.headers["x-library-record"] == "off"
-    assert "x-library-session" not in reply.headers
-    assert "x-library-degraded" not in reply.headers
+    for protocol in PROTOCOLS:
+        reply = Client(gateway.url, protocol).chat([user("the wombat sleeps")], headers=UNRECORDED)
+        assert reply.status == 200
+        assert reply.headers["x-library-record"] == "off"
+        assert "x-library-session" not in reply.headers
+        assert "x-library-degraded" not in reply.headers
+        gateway.wait_logged(reply.turn_id)
     assert gateway.events() == []
     assert gateway.get("/readyz").status_code == 200
-    gateway.wait_logged(reply.turn_id)
     assert "wombat" not in gateway.stderr
     gateway.stop()
     assert gateway.files_holding("wombat") == []
 
 
+@in_each_protocol
 def test_an_unrecorded_request_is_held_to_the_budget_without_a_past(
     ask: Ask, gateway: GatewayProcess, upstream: StubUpstream, topic: str
 ) -> None:
@@ -69,6 +73,7 @@ def test_an_unrecorded_request_is_held_to_the_budget_without_a_past(
     assert len(gateway.events()) == before
 
 
+@in_each_protocol
 @pytest.mark.parametrize(
     ("name", "value"), [("bypass", "yes"), ("bypass", ""), ("record", "never"), ("record", "1")]
 )
@@ -76,10 +81,54 @@ def test_a_header_that_says_neither_is_refused(
     client: Client, upstream: StubUpstream, name: str, value: str
 ) -> None:
     reply = client.chat([user("hi")], headers={f"x-library-{name}": value})
-    assert (reply.status, reply.json["error"]["param"]) == (400, f"x-library-{name}")
+    assert reply.status == 400
+    assert client.protocol.is_refusal(reply.json)
+    assert f"x-library-{name}" in reply.json["error"]["message"]
     assert upstream.chats == []
 
 
+@in_each_protocol
+@pytest.mark.parametrize("value", ["-1", "1.5", "many", "99999999999"])
+def test_a_desk_that_is_no_number_is_refused(
+    client: Client, upstream: StubUpstream, value: str
+) -> None:
+    reply = client.chat([user("hi")], headers={"x-library-desk-tokens": value})
+    assert reply.status == 400
+    assert client.protocol.is_refusal(reply.json)
+    assert "x-library-desk-tokens" in reply.json["error"]["message"]
+    assert upstream.chats == []
+
+
+@in_each_protocol
+def test_the_desk_and_what_it_is_laid_out_from_can_be_said_for_one_request(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """Issue 5: `X-Library-Desk-Tokens` and `X-Library-Recall: off | thread | project`; no desk is
+    laid out where none is wanted, though the window leaves room for one."""
+    ask(
+        [user(f"{topic} the ferry to the island leaves at 6.40"), assistant("noted"), user("ok?")],
+        session=f"{topic}-told",
+    )
+    talk = [user(f"{topic} the castle has 117 steps"), assistant("noted")]
+    talk += small_talk(topic, turns=60)
+    gateway.wait_indexed()
+    question = user(f"{topic}: when does the ferry leave, and how many steps has the castle?")
+    found = {}
+    for recall, desk in (("off", "2000"), ("thread", "2000"), ("project", "2000"), ("thread", "0")):
+        headers = {"x-library-recall": recall, "x-library-desk-tokens": desk}
+        # A thread of its own each time: what was laid out for a message stays with it.
+        _, seen = ask([*talk, question], session=f"{topic}-{recall}-{desk}", headers=headers)
+        words = texts(seen.messages)
+        found[recall, desk] = ("117 steps" in words, "6.40" in words)
+    assert found == {
+        ("off", "2000"): (False, False),
+        ("thread", "2000"): (True, False),
+        ("project", "2000"): (True, True),
+        ("thread", "0"): (False, False),
+    }
+
+
+@in_each_protocol
 @pytest.mark.parametrize(
     ("headers", "fields", "source"),
     [
