@@ -138,7 +138,7 @@ class CrossedReply:
                 if len(body) > self._limit_bytes:
                     detail = f"{len(body)} bytes are too long an answer to be translated"
                     raise UpstreamFailed("broken", detail)
-            yield self._exchange.whole(bytes(body))
+            yield self._exchange.whole(bytes(body), self.status)
 
     async def aclose(self) -> None:
         await self._reply.aclose()

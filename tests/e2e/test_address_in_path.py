@@ -7,6 +7,7 @@ import pytest
 
 from tests.e2e.answers import Answer
 from tests.e2e.conftest import StartGateway
+from tests.e2e.protocols import Protocol, in_each_protocol
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, small_talk, texts, user
 
@@ -29,6 +30,23 @@ def test_a_client_that_can_set_nothing_but_a_url_is_governed_on_its_way_there(
         assert upstream.last.header("authorization") == "Bearer sk-mine"
         assert upstream.last.target == "/v1/chat/completions"
         assert "stub-1" in [model.id for model in sdk.models.list()]
+    assert gateway.events()
+
+
+@in_each_protocol
+def test_a_client_of_any_protocol_is_governed_on_its_way_there(
+    start_gateway: StartGateway, upstream: StubUpstream, topic: str, protocol: Protocol
+) -> None:
+    """Its base URL is the address behind `/to/`; with Anthropic's, clients add /v1 themselves."""
+    gateway = start_gateway(url="offline", to_hosts=f"127.0.0.1:{upstream.port}")
+    client = Client(f"{gateway.origin}/to/{upstream.url}", protocol)
+    talk = [*small_talk(topic, turns=60), user(f"{topic}: so?")]
+    reply = client.chat(talk, headers={"authorization": "Bearer sk-mine"})
+    assert reply.status == 200, reply.content
+    seen = upstream.last
+    assert (seen.target, seen.header("authorization")) == (f"/v1{protocol.path}", "Bearer sk-mine")
+    assert len(seen.messages) < len(talk)
+    assert reply.prompt_tokens <= 8_000
     assert gateway.events()
 
 

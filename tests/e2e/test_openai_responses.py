@@ -211,6 +211,49 @@ def test_a_talk_far_past_the_budget_stays_answerable_and_recalls_its_start(
     assert upstream.last.json["input"][0].get("role") == "user"
 
 
+SCHEMA = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": False}
+GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": "start: X"}
+FIELDS: dict[str, dict[str, Any]] = {
+    "truncation auto": {"truncation": "auto"},
+    "truncation disabled": {"truncation": "disabled"},
+    "text.format": {"text": {"format": SCHEMA, "verbosity": "low"}},
+    "reasoning": {
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "include": ["reasoning.encrypted_content"],
+        "store": False,
+    },
+    "tools": {
+        "tools": [*TOOLS, {"type": "custom", "name": "patch", "format": GRAMMAR},
+                  {"type": "web_search"}],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("turn_count", [0, 30], ids=["fits", "paged"])
+@pytest.mark.parametrize("kind", FIELDS)
+def test_its_fields_and_what_the_user_attached_arrive_as_they_were_sent(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str, kind: str, turn_count: int
+) -> None:
+    """Issue 5; CASES E5, A13: paging shortens the talk alone, whatever `truncation` says."""
+    talk: list[Any] = []
+    for turn in range(turn_count):
+        talk.append({"role": "user", "content": f"{topic} {turn} {filler(turn, words=90)}"})
+        talk.append({"role": "assistant", "content": f"{turn} {filler(-turn, words=90)}"})
+    question: Any = {"role": "user", "content": [
+        {"type": "input_text", "text": f"{topic}: what is this?"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"},
+        {"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,QQ=="},
+    ]}  # fmt: skip
+    sdk.responses.create(model=MODEL, input=[*talk, question], **FIELDS[kind])
+    sent = upstream.last.json
+    assert {name: sent[name] for name in FIELDS[kind]} == FIELDS[kind]
+    assert {*sent} == {"model", "input", *FIELDS[kind]}
+    assert sent["input"][-1]["content"][-3:] == question["content"]
+    assert (len(sent["input"]) < len(talk) + 1) == (turn_count > 0)
+
+
 def test_an_upstreams_error_is_the_clients(
     sdk: openai.OpenAI, upstream: StubUpstream, topic: str
 ) -> None:

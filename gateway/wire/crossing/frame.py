@@ -43,9 +43,9 @@ class CrossedExchange(Protocol):
     is_stream: bool
     """The client asked for one."""
 
-    def whole(self, body: bytes) -> bytes:
-        """Return a whole answer in the client's protocol; one that cannot be read is returned as it
-        is."""
+    def whole(self, body: bytes, status: int) -> bytes:
+        """Return a whole answer in the client's protocol, or an error that had this status; one
+        that cannot be read is returned as it is."""
 
     def stream(self) -> CrossedStream: ...
 

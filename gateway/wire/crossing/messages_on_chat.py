@@ -20,6 +20,7 @@ from gateway.wire.crossing.frame import CrossedStream, Crossing, Untranslatable
 from gateway.wire.crossing.messages_bodies import as_openais
 from gateway.wire.lenient import dicts, error_text, loaded
 from gateway.wire.messages.answering import begun, text_block, thinking_block, tool_use, usage
+from gateway.wire.messages.shape import error_type
 from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.reading import string_of
 
@@ -277,9 +278,9 @@ class MessagesExchange:
     def _builder(self) -> MessageBuilder:
         return MessageBuilder(self._id, self._fields.get("model"))
 
-    def whole(self, body: bytes) -> bytes:
-        """Return a whole answer as a message, an error in Anthropic's shape; what is neither is
-        returned as it is."""
+    def whole(self, body: bytes, status: int) -> bytes:
+        """Return a whole answer as a message, an error in Anthropic's shape and with the type that
+        its status has; what is neither is returned as it is."""
         fields, _ = loaded(body)
         if isinstance(fields, dict) and isinstance(fields.get("choices"), list):
             builder = self._builder()
@@ -289,7 +290,14 @@ class MessagesExchange:
         told = error_text(fields)
         if told is None:
             return body
-        return orjson.dumps({"type": "error", "error": {"type": "api_error", "message": told}})
+        error: dict[str, Any] = {"type": error_type(status), "message": told}
+        own = fields.get("error") if isinstance(fields, dict) else None
+        code = own.get("code") if isinstance(own, dict) else None
+        if (
+            isinstance(code, str) and code.isascii()
+        ):  # Where programs look for it (gateway/wire/messages/shape.py).
+            error["details"] = {"error_code": code}
+        return orjson.dumps({"type": "error", "error": error})
 
     def stream(self) -> CrossedStream:
         """Return the translation of a streamed answer."""

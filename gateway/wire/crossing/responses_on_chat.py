@@ -24,7 +24,7 @@ class ResponsesExchange:
     def _builder(self) -> ResponseBuilder:
         return ResponseBuilder(self._fields, self._id, free_text=free_text_tools(self._fields))
 
-    def whole(self, body: bytes) -> bytes:
+    def whole(self, body: bytes, _status: int) -> bytes:
         """Return a whole answer as a response; an error, or what is no answer, as it is: error
         bodies have one shape in both protocols."""
         fields, _ = loaded(body)

@@ -38,11 +38,12 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
     details = {"error_code": refusal.code}
     if refusal.param is not None:
         details["param"] = refusal.param
-    kind = _type(refusal.status)
+    kind = error_type(refusal.status)
     return {"type": "error", "error": {"type": kind, "message": message, "details": details}}
 
 
-def _type(status: int) -> str:
+def error_type(status: int) -> str:
+    """Return the type of the errors that a status has."""
     return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 

@@ -17,6 +17,24 @@ PAIRS = [(one, protocol) for one in listed_clients().values() for protocol in on
 IN_CI = [pair for pair in PAIRS if pair[0].ci]
 
 
+CANARY = "sk-of-this-machine"
+SETTINGS_OF_THIS_MACHINE = (
+    "OPENAI_API_KEY",
+    "OPENAI_ORG_ID",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+)
+
+
+@pytest.fixture(autouse=True)
+def machine_has_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key, an organisation and addresses that no client may read."""
+    for name in SETTINGS_OF_THIS_MACHINE:
+        monkeypatch.setenv(name, f"http://{CANARY}" if "URL" in name else CANARY)
+
+
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedModel]:
     started = ScriptedModel()
@@ -37,6 +55,8 @@ def test_a_real_client_chats_past_the_budget_recalls_streams_calls_tools_fails_a
             pytest.skip(f"`scripts/clients {client.name}` installs it")
         install(client)
     assert conform(client, protocol, model) == dict.fromkeys(client.steps(STEPS), "")
+    for seen in model.requests:
+        assert CANARY not in f"{seen.headers} {seen.body.decode()}", "a setting of this machine"
 
 
 def test_every_client_has_a_program_and_pinned_versions() -> None:

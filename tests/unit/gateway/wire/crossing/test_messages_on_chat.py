@@ -130,7 +130,8 @@ def test_a_stream_says_what_a_whole_answer_says() -> None:
     }  # fmt: skip
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-    body = exchange().whole(orjson.dumps({"model": "real", "choices": [choice], "usage": usage}))
+    answer = {"model": "real", "choices": [choice], "usage": usage}
+    body = exchange().whole(orjson.dumps(answer), 200)
     whole = Message.model_validate_json(body)
     assert (whole.stop_reason, whole.usage.input_tokens, whole.model) == ("tool_use", 11, "real")
     assert [block.type for block in whole.content] == ["thinking", "text", "tool_use", "tool_use"]
@@ -168,10 +169,30 @@ def test_why_an_answer_ended_is_told(finish: str, reason: str) -> None:
     assert events[-2]["delta"]["stop_reason"] == reason
 
 
-def test_an_error_has_anthropics_shape_and_what_is_no_answer_is_left() -> None:
-    told = orjson.loads(exchange().whole(b'{"error": {"message": "no"}}'))
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (404, "not_found_error"),
+        (429, "rate_limit_error"),
+        (500, "api_error"),
+    ],
+)
+def test_an_error_has_anthropics_shape_and_the_type_that_its_status_has(
+    status: int, kind: str
+) -> None:
+    """Anthropic, "Errors"."""
+    body = b'{"error": {"message": "no", "type": "x", "code": "why"}}'
+    told = orjson.loads(exchange().whole(body, status))
+    error = {"type": kind, "message": "no", "details": {"error_code": "why"}}
+    assert told == {"type": "error", "error": error}
+
+
+def test_of_an_error_no_more_is_told_than_it_has_and_what_is_no_answer_is_left() -> None:
+    told = orjson.loads(exchange().whole(b'{"error": {"message": "no", "code": null}}', 500))
     assert told == {"type": "error", "error": {"type": "api_error", "message": "no"}}
-    assert exchange().whole(b"<html>") == b"<html>"
+    assert exchange().whole(b"<html>", 502) == b"<html>"
 
 
 @given(st.binary(max_size=200))

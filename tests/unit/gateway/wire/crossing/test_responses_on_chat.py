@@ -211,7 +211,7 @@ def test_a_stream_says_what_a_whole_answer_says() -> None:
     }  # fmt: skip
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     whole = {"id": "c", "created": 5, "model": "real", "choices": [choice], "usage": USAGE}
-    body = exchange(tools=TOOLS).whole(orjson.dumps(whole))
+    body = exchange(tools=TOOLS).whole(orjson.dumps(whole), 200)
     assert Response.model_validate_json(body).status == "completed"
     reader = EventReader(1_000_000)
     for event in events_of(translated([STREAM])):
@@ -252,7 +252,7 @@ def test_an_error_within_a_stream_is_a_failed_response() -> None:
     "body", [b"<html>", b"[]", b'{"error": {"message": "no"}}', b'{"choices": 5}', b""]
 )
 def test_a_body_that_is_no_answer_is_left_as_it_is(body: bytes) -> None:
-    assert exchange().whole(body) == body
+    assert exchange().whole(body, 502) == body
 
 
 @given(st.binary(max_size=200))
