@@ -148,7 +148,8 @@ class _Filling:
     def offer(self, laid: Laid) -> None:
         """Take a record if it fits; else a smaller one behind it still gets its chance.
 
-        Of near copies the newest lies there, in the place of the best.
+        Of near copies the newest lies there, in the place of the best; but what replaced a fact in
+        nearly its words is no copy of it.
         """
         key = (laid.entry.seq, laid.entry.first)
         if key in self.chosen:
@@ -161,7 +162,7 @@ class _Filling:
             return
         copied = self._copies.add(record.text)
         self._texts.append(key)
-        if copied is None:
+        if copied is None or self._are_linked(self.chosen[self._texts[copied]], laid):
             self.chosen[key] = replace(laid, tokens=cost)
             self._seqs.add(laid.entry.seq)
             self._headings.add(record)
@@ -169,6 +170,11 @@ class _Filling:
             self._doubtful_tokens = 0
         else:
             self._take_place(copied, laid, record)
+
+    @staticmethod
+    def _are_linked(one: Laid, other: Laid) -> bool:
+        """Tell whether one of them replaces the other."""
+        return one.event.id in other.entry.replaces or other.event.id in one.entry.replaces
 
     def _take_place(self, copied: int, laid: Laid, record: Record) -> None:
         """Put a near copy in the place of an older one, if it fits there."""

@@ -251,6 +251,23 @@ def test_of_near_copies_the_newest_lies_there_in_the_place_of_the_best() -> None
     assert {one.event.id: one.score for one in desk.laid} == {"e9": 0.9, "e5": 0.5}
 
 
+@pytest.mark.parametrize("is_newer_first", [True, False])
+def test_a_fact_and_what_replaced_it_in_nearly_its_words_are_no_copies(
+    is_newer_first: bool,
+) -> None:
+    """Issue 3, near-duplicates: linked pairs are exempt."""
+    words_of = (
+        "Anna drives the {} car from her house beside the northern lake through the old village "
+        "and across the narrow bridge to the office where she designs furniture every working day"
+    )
+    old, new = event(1, words_of.format("red")), event(2, words_of.format("blue"))
+    assert laid_out([hit(new), hit(old)]).ids == ("e2",), "near copies, where nothing links them"
+    hits = [replace(hit(new), replaces=("e1",)), hit(old)]
+    desk = laid_out(hits if is_newer_first else hits[::-1])
+    records = parsed_block(desk.block(HERE))
+    assert [(one.id, one.replaces) for one in records] == [("e1", ()), ("e2", ("e1",))]
+
+
 def test_texts_that_differ_in_a_number_are_no_copies() -> None:
     said = "The greenhouse heating is set to {} degrees every autumn by the caretaker."
     desk = laid_out([hit(event(at, said.format(18 + at))) for at in (1, 2)])
