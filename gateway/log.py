@@ -138,6 +138,8 @@ def log_to_standard_error(level: str) -> None:
         old.close()
     lines = LineThread(sys.stderr)
     lines.setFormatter(_Formats(is_terminal=sys.stderr.isatty()))
+    # No line says these, and each record would ask the system for them.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.getLogger().handlers = [lines]
     for log in (logging.getLogger(), turn_log):
         log.setLevel(level.upper())

@@ -202,10 +202,10 @@ class Governor:
         report: SwapReport,
         watch: Stopwatch,
     ) -> PreparedTurn:
-        """Decide with the gateway's own tools, or without where they leave too little room; raises
-        as `_decide`."""
+        """Decide with the gateway's own tools, or without where they leave too little room."""
         if not request.lookups or recorded is None:
-            return await self._decide(replace(request, lookups=()), recorded, report, watch)
+            plain = replace(request, lookups=()) if request.lookups else request
+            return await self._decide(plain, recorded, report, watch)
         degraded = list(report.degraded)
         try:
             return await self._decide(request, recorded, report, watch)
@@ -224,13 +224,13 @@ class Governor:
         if recorded is not None and recorded.matched_by == "newest-only":
             history = await self._recorder.history(request, recorded)
         messages = with_history(request, history)
-        kept_tokens = request.policy.lookup_tokens if request.lookups else 0
-        own_schemas = request.schemas
-        request = replace(request, schemas=(*own_schemas, *request.lookups))
+        kept_tokens, own_schemas = 0, request.schemas
+        if request.lookups:
+            kept_tokens = request.policy.lookup_tokens
+            request = replace(request, schemas=(*own_schemas, *request.lookups))
         layout = await self._layout(request, read(messages, request.dialect))
-        whole_tokens = layout.total_tokens()
-        added_tokens = layout.schema_tokens - request.counter.schemas(own_schemas)
-        report.client_tokens = whole_tokens - added_tokens
+        whole_tokens, own_tokens = layout.total_tokens(), request.counter.schemas(own_schemas)
+        report.client_tokens = whole_tokens - layout.schema_tokens + own_tokens
         report.placement, report.replacement = request.policy.placement, request.policy.replacement
         report.repaired = list(layout.transcript.repairs)
         if request.counter.degraded:

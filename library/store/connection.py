@@ -98,11 +98,12 @@ def place_check(path: Path) -> Callable[[], None]:
     SQLite goes on writing into a file that was deleted or replaced, and says that all is well;
     with the process all that would be gone. Asking the file system takes two microseconds.
     """
-    opened = _identity(path)
+    name = os.fspath(path)
+    opened = _identity(name)
 
     def check() -> None:
         try:
-            is_same = _identity(path) == opened
+            is_same = _identity(name) == opened
         except OSError:
             is_same = False
         if not is_same:
@@ -111,8 +112,8 @@ def place_check(path: Path) -> Callable[[], None]:
     return check
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _identity(name: str) -> tuple[int, int]:
+    status = os.stat(name)  # A `Path` would be turned into its name again at each commit.
     return status.st_dev, status.st_ino
 
 

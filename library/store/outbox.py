@@ -49,22 +49,20 @@ def settle(
     connection: sqlite3.Connection, claims: Sequence[Claim], results: Sequence[IndexedEvent]
 ) -> int:
     """Store the results of the claims that still hold, and drop their work."""
-    by_seq = {result.seq: result for result in results}
-    held_count = 0
-    for each in claims:
-        result = by_seq[each.seq]
-        if connection.execute(SQL["settle"], (each.seq, each.token)).rowcount != 1:
-            continue
-        held_count += 1
-        spans = [[passage.start, passage.stop] for passage in result.passages]
-        connection.execute(SQL["insert_indexed"], (_json(spans), each.seq))
-        connection.execute(SQL["delete_vectors"], (each.seq,))
-        for older in result.replaced_seqs:
-            connection.execute(SQL["insert_replacement"], (each.seq, older))
-    if claims:
-        lowest = min(each.seq for each in claims)
-        connection.execute(SQL["lower_embedded"], {"seq": lowest})
-    return held_count
+    asked = _json([[each.seq, each.token] for each in claims])
+    held = {seq for (seq,) in connection.execute(SQL["settle"], (asked,)).fetchall()}
+    if not held:
+        return 0
+    kept = [result for result in results if result.seq in held]
+    assert len(kept) == len(held), "a claim that holds has a result"
+    spans = [_json([[one.start, one.stop] for one in result.passages]) for result in kept]
+    seqs = [result.seq for result in kept]
+    connection.executemany(SQL["insert_indexed"], zip(spans, seqs, strict=True))
+    connection.execute(SQL["delete_vectors"], (_json(seqs),))
+    replaced = [(result.seq, older) for result in kept for older in result.replaced_seqs]
+    connection.executemany(SQL["insert_replacement"], replaced)
+    connection.execute(SQL["lower_embedded"], {"seq": min(seqs)})
+    return len(held)
 
 
 def fail(

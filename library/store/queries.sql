@@ -768,8 +768,11 @@ ORDER BY seq LIMIT ?
 -- name: lease
 UPDATE outbox SET owner = ?, token = ?, attempts = ?, available_at = ? WHERE seq = ?
 
+-- Whose lease still holds, of pairs of seq and token.
 -- name: settle
-DELETE FROM outbox WHERE seq = ? AND token = ?
+DELETE FROM outbox WHERE (seq, token) IN (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+RETURNING seq
 
 -- name: insert_indexed
 INSERT INTO indexed (seq, collection_id, spans)
@@ -895,7 +898,7 @@ DELETE FROM vector
 UPDATE embedder SET embedded_upto = 0
 
 -- name: delete_vectors
-DELETE FROM vector WHERE seq = ?
+DELETE FROM vector WHERE seq IN (SELECT value FROM json_each(?))
 
 -- name: vector_seqs
 SELECT DISTINCT seq FROM vector WHERE seq > ? ORDER BY seq LIMIT ?
