@@ -6,7 +6,8 @@ exactly once, nothing is forwarded after an end, a client that is gone always st
 the client's end waits for the commit - are statements about this table, and a state test walks it.
 
 Events carry no data: the driver knows which bytes an event brought, the table knows what may be
-done with them. That keeps a step at one dictionary look-up, once per relayed chunk.
+done with them. That keeps a step at one dictionary look-up, once per relayed chunk. All three are
+strings, since a plain `Enum` is hashed by a Python function.
 
     received -> prepared -> reading (a whole body) or streaming -> a state that waits for the
     commit -> done | failed | abandoned | refused
@@ -15,12 +16,12 @@ Rejected: a coroutine that awaits its way through the cases. Every `await` in it
 the client may go or the server may stop, and the cases multiply out of sight.
 """
 
-from enum import Enum
+from enum import StrEnum
 
 from library.records import TurnState
 
 
-class State(Enum):
+class State(StrEnum):
     """Where an exchange stands."""
 
     RECEIVED = "received"
@@ -51,7 +52,7 @@ class State(Enum):
     REFUSED = "refused"
 
 
-class Event(Enum):
+class Event(StrEnum):
     """What happened."""
 
     PREPARED = "prepared"
@@ -77,7 +78,7 @@ class Event(Enum):
     COMMIT_FAILED = "commit failed"
 
 
-class Command(Enum):
+class Command(StrEnum):
     """What the driver must do."""
 
     OPEN_UPSTREAM = "open upstream"

@@ -53,11 +53,12 @@ class Room:
     """How much may be under way at once: requests, and bytes of their bodies and answers."""
 
     def __init__(self, telemetry: Telemetry, *, requests_max: int, body_bytes_max: int) -> None:
-        self._telemetry = telemetry
         self._requests_max = requests_max
         self._bytes_max = body_bytes_max * INFLIGHT_BODIES
         self._requests = 0
         self._bytes = 0
+        telemetry.inflight.set_function(lambda: self._requests)
+        telemetry.inflight_bytes.set_function(lambda: self._bytes)
 
     def enter(self) -> "Stay":
         """Take a place.
@@ -69,20 +70,16 @@ class Room:
         if self._requests >= self._requests_max:
             raise Overloaded("requests", self._requests_max)
         self._requests += 1
-        self._telemetry.inflight.set(self._requests)
         return Stay(self)
 
     def take_bytes(self, size_bytes: int) -> None:
         if self._bytes + size_bytes > self._bytes_max:
             raise Overloaded("bytes of bodies", self._bytes_max)
         self._bytes += size_bytes
-        self._telemetry.inflight_bytes.set(self._bytes)
 
     def leave(self, size_bytes: int) -> None:
         self._requests -= 1
         self._bytes -= size_bytes
-        self._telemetry.inflight.set(self._requests)
-        self._telemetry.inflight_bytes.set(self._bytes)
 
 
 class Stay:

@@ -34,11 +34,12 @@ from library.store.contract import Store
 GATHER_S = 2.0
 """How long work is gathered: with less, the commits of a chat at work cost more than its requests;
 with more, searches score many waiting events one by one."""
-ENOUGH_EVENTS = 512
-"""So many new events are not gathered any longer."""
+ENOUGH_EVENTS = 1_024
+"""So many new events are not gathered any longer. With 512, commits and the merging of what they
+wrote took half as much again: 124 us an event and not 81 (2 cores, 12,000 short messages)."""
 LEASE_S = 120.0
 SMALLEST_BATCH = 32
-FIRST_BATCH = 256
+FIRST_BATCH = 512
 LARGEST_BATCH = 1_024
 FAST_BATCH_S = 0.5
 SLOW_BATCH_S = 2.0

@@ -51,7 +51,7 @@ class Governed:
         self._gateway = gateway
         self._wire = wire
         self._dialect = AnyStored(wire)
-        self._seen = gateway.seen[wire.name].messages
+        self._seen = gateway.seen[wire.name]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         turn = await self.turn(scope, receive)

@@ -24,8 +24,15 @@ from gateway.wire.sse import Marks, SseEvent
 from governor.message import Message
 from governor.turn import Dialect, PlannedMessage
 
-Seen = Callable[[bytes, Callable[[bytes], tuple[Message, ...]]], tuple[Message, ...]]
-"""Returns the messages in one item's JSON, by the function given where they are not known."""
+
+class Seen(Protocol):
+    """Knows messages of earlier requests by the JSON of their items."""
+
+    def known(self, items: Sequence[bytes]) -> list[tuple[Message, ...] | None]:
+        """Return the messages in each item; None: not known (any more)."""
+
+    def keep(self, item: bytes, messages: tuple[Message, ...]) -> None:
+        """Remember what was read of an item that was not known."""
 
 
 PromptCache = Literal["off", "marks", "key"]

@@ -119,12 +119,25 @@ def read_items(
         MalformedTranscript: an item is none; the index is the item's.
 
     """
+    data = [bytes(item) for item in items]
+    return read_all(data, range(len(data)), read, seen)
+
+
+def read_all(
+    data: Sequence[bytes], indexes: Sequence[int], read: Read, seen: Seen | None
+) -> list[tuple[Message, ...]]:
+    """Do the same with pieces of JSON that begin at these indexes of the client's items."""
+    known = [None] * len(data) if seen is None else seen.known(data)
     found = []
-    for index, item in enumerate(items):
-        try:
-            found.append(read(bytes(item)) if seen is None else seen(bytes(item), read))
-        except MalformedTranscript as error:
-            raise MalformedTranscript(index, error.reason) from error
+    for index, piece, messages in zip(indexes, data, known, strict=True):
+        if messages is None:
+            try:
+                messages = read(piece)
+            except MalformedTranscript as error:
+                raise MalformedTranscript(index + error.index, error.reason) from error
+            if seen is not None:
+                seen.keep(piece, messages)
+        found.append(messages)
     return found
 
 

@@ -12,7 +12,7 @@ a transcript that fills three fifths of the room, again with each request.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from governor.message import Message
 
@@ -47,26 +47,28 @@ class SeenMessages:
             self._known.clear()
             self._held_bytes = 0
 
-    def messages(
-        self, data: bytes, read: Callable[[bytes], tuple[Message, ...]]
-    ) -> tuple[Message, ...]:
-        """Return the messages in `data`, by `read` where they are not known (any more)."""
+    def known(self, items: Sequence[bytes]) -> list[tuple[Message, ...] | None]:
+        """Return the messages in each item; None: not known (any more)."""
+        used = self._known.move_to_end
         with self._lock:
-            found = self._known.get(data)
-            if found is not None:
-                self._known.move_to_end(data)
-                self.hits += 1
-                return found
-            self.misses += 1
-        found = read(data)
+            found = list(map(self._known.get, items))
+            for item, messages in zip(items, found, strict=True):
+                if messages is not None:
+                    used(item)
+        missed_count = found.count(None)
+        self.misses += missed_count
+        self.hits += len(found) - missed_count
+        return found
+
+    def keep(self, item: bytes, messages: tuple[Message, ...]) -> None:
+        """Remember what was read of an item that was not known."""
         with self._lock:
-            if data not in self._known:
-                self._held_bytes += _cost_bytes(data)
-            self._known[data] = found
+            if item not in self._known:
+                self._held_bytes += _cost_bytes(item)
+            self._known[item] = messages
             while self._held_bytes > self._size_bytes:
                 oldest, _ = self._known.popitem(last=False)
                 self._held_bytes -= _cost_bytes(oldest)
-        return found
 
 
 def _cost_bytes(data: bytes) -> int:

@@ -102,6 +102,7 @@ _CUES_OF = {
     for hint in frozenset().union(*(needed for needed, _ in CUES))
 }
 """Which phrases, by number, a word may belong to; most words belong to none."""
+_HINTS = frozenset(_CUES_OF)
 _CACHED_WORDS = 4_096
 """As many as the words of English prose that are said often."""
 
@@ -137,12 +138,11 @@ class Change:
 def changes(text: str) -> tuple[Change, ...]:
     """Return at most `MOST_CHANGES` changes that a text states, in order."""
     found: list[Change] = []
-    for sentence in _sentences(text):
+    read = _read(text)
+    hints = _HINTS & _hints(read.lower())
+    for sentence in _sentences(read) if hints else ():
         lowered = sentence.lower()
-        hints = {*letter_runs(lowered)}
-        if not lowered.isascii():
-            hints.update(lowered)
-        for at in sorted({at for hint in hints if hint in _CUES_OF for at in _CUES_OF[hint]}):
+        for at in sorted({at for hint in hints if hint in lowered for at in _CUES_OF[hint]}):
             match = CUES[at][1].search(lowered)
             if match is None or HYPOTHETICAL.search(lowered[: match.start()][-60:]):
                 continue
@@ -163,7 +163,7 @@ def is_replaced(earlier: str, change: Change, *, rarity: Mapping[str, float]) ->
     weights = {_stem(word): max(rarity.get(word, 0.0), 1e-6) for word in change.words}
     return any(
         _is_old_state(sentence, change, weights) and not _says_so_too(sentence, change)
-        for sentence in _sentences(earlier)
+        for sentence in _sentences(_read(earlier))
         if not _QUESTION.match(sentence)
     )
 
@@ -173,6 +173,14 @@ def _says_so_too(sentence: str, change: Change) -> bool:
     if change.new and change.new <= {_stem(word) for word in words(sentence)}:
         return True
     return any(change.old and other.old == change.old for other in changes(sentence))
+
+
+def _hints(lowered: str) -> set[str]:
+    """Return the words of a text, and its characters where some scripts may have no spaces."""
+    found = {*letter_runs(lowered)}
+    if not lowered.isascii():
+        found.update(lowered)
+    return found
 
 
 def _is_old_state(sentence: str, change: Change, weights: Mapping[str, float]) -> bool:
@@ -292,8 +300,11 @@ def _is_name(sentence: str, match: re.Match[str], parts: Mapping[str, str | None
     return any(char.isupper() or char in '`"\u201c/_' or char > "\u2fff" for char in written)
 
 
-def _sentences(text: str) -> Iterator[str]:
-    read = _CODE.sub("\n", text)[:READ_CHARS].replace("\u2019", "'")
+def _read(text: str) -> str:
+    return _CODE.sub("\n", text)[:READ_CHARS].replace("\u2019", "'")
+
+
+def _sentences(read: str) -> Iterator[str]:
     for match in _SENTENCE.finditer(read):
         if not match[0].isspace():
             yield match[0][:LONGEST_SENTENCE_CHARS]

@@ -63,6 +63,8 @@ def spans(text: str, said_on: date, *, is_question: bool) -> tuple[Span, ...]:
     found: list[tuple[int, int, Span]] = []
     for row in sorted({row for hint in hints & _HINTS for row in _ROWS_OF[hint]}):
         _, pattern, resolve = _GRAMMAR[row]
+        if row in _WITH_YEAR and _A_YEAR not in hints:
+            continue
         for match in pattern.finditer(read):
             low, high = match.span()
             if any(low < other_high and other_low < high for other_low, other_high, _ in found):
@@ -384,6 +386,8 @@ _GRAMMAR = tuple(
     for needed, pattern, resolve in _ROWS
 )
 """Longer phrases first: what one has taken the next leaves alone. No pattern repeats a group."""
+_WITH_YEAR = frozenset(row for row, (_, pattern, _) in enumerate(_ROWS) if pattern.endswith(_YEAR))
+"""Those that match nothing without a year: "may" and "set" alone are no reason to look."""
 _HINTS = frozenset().union(*(needed for needed, _, _ in _GRAMMAR))
 _ROWS_OF = {
     hint: [row for row, (needed, _, _) in enumerate(_GRAMMAR) if hint in needed] for hint in _HINTS

@@ -41,7 +41,7 @@ async def _identify(folder: Path, bodies: list[bytes]) -> list[float]:
     took_ms = []
     for number, data in enumerate(bodies):
         started_s = time.process_time()
-        chat = decode(data, seen.messages)
+        chat = decode(data, seen)
         request = TurnRequest(
             turn_id=f"turn-{number}",
             collection="default",

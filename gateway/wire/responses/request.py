@@ -33,6 +33,7 @@ from gateway.wire.reading import (
     loaded_item,
     model_of,
     positive,
+    read_all,
     read_fields,
     schema_text,
 )
@@ -187,23 +188,26 @@ def _input_messages(
 
 def _read_items(items: Sequence[msgspec.Raw], seen: Seen | None) -> list[Message]:
     """Return a message for each item of the client, and one for each run of the assistant's."""
-    found: list[Message] = []
+    pieces: list[bytes] = []
+    starts: list[int] = []
     run: list[bytes] = []
-    start = 0
+
+    def end_run(stop: int) -> None:
+        if run:
+            pieces.append(b"[" + b",".join(run) + b"]")
+            starts.append(stop - len(run))
+            run.clear()
+
     for index, item in enumerate(items):
         data = bytes(item)
         if _is_assistants(index, data):
-            if not run:
-                start = index
             run.append(data)
             continue
-        if run:
-            found.append(_read(start, b"[" + b",".join(run) + b"]", seen))
-            run = []
-        found.append(_read(index, data, seen))
-    if run:
-        found.append(_read(start, b"[" + b",".join(run) + b"]", seen))
-    return found
+        end_run(index)
+        pieces.append(data)
+        starts.append(index)
+    end_run(len(items))
+    return [one for (one,) in read_all(pieces, starts, _messages_in, seen)]
 
 
 def _is_assistants(index: int, data: bytes) -> bool:
@@ -216,14 +220,6 @@ def _is_assistants(index: int, data: bytes) -> bool:
     if head.type == REFERENCE:
         return True
     return side_of(head.type, head.role, head.call_id or head.id) == "assistant"
-
-
-def _read(index: int, data: bytes, seen: Seen | None) -> Message:
-    try:
-        (message,) = _messages_in(data) if seen is None else seen(data, _messages_in)
-    except MalformedTranscript as error:
-        raise MalformedTranscript(index + error.index, error.reason) from error
-    return message
 
 
 def _messages_in(data: bytes) -> tuple[Message, ...]:

@@ -228,7 +228,7 @@ def test_reading_and_writing_items_is_the_identity(items: list[Fields]) -> None:
 
 @given(ITEMS)
 def test_items_that_were_seen_before_are_read_alike(items: list[Fields]) -> None:
-    seen = SeenMessages().messages
+    seen = SeenMessages()
     sent = body(input=items)
     assert decode(sent).messages == decode(sent, seen).messages == decode(sent, seen).messages
 
