@@ -135,7 +135,10 @@ def list_(keys_file: str | None, config: str | None, is_json: bool) -> None:
         return
     print_table(
         ("name", "collection", "scope", "teams", "budget", "upstream", "since"),
-        [[_cell(value) for value in row.values()] for row in rows],
+        [
+            [_cell(value) for value in (row | {"created_at": key.created_at[:10]}).values()]
+            for key, row in zip(found, rows, strict=True)
+        ],
         right=("budget",),
     )
 

@@ -1,5 +1,6 @@
 """`keys`: what it prints of a keys file."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ def test_keys_are_listed_each_value_under_its_heading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "80")
     path = str(tmp_path / "keys.json")
 
     def run(*arguments: str) -> str:
@@ -29,3 +30,4 @@ def test_keys_are_listed_each_value_under_its_heading(
     teams_at = head.index("teams")
     assert ann[teams_at:].split()[:4] == ["art,", "core", "900", "-"]
     assert bob[teams_at:].split()[:3] == ["-", "-", "-"]
+    assert re.search(r" \d{4}-\d\d-\d\d$", ann), "a day is told in one line"
