@@ -176,7 +176,7 @@ def told(
             for thing in THINGS
             for one in (user(f"The {thing} lies in the loft."), assistant("Good to know."))
         ]
-        three = Three(server, *made, upstream_process)
+        three = Three(server, made[0], made[1], made[2], upstream_process)
         three.talk = [*facts, *small_talk("faults", turns=30)]
         for gateway in three.gateways:
             three.post(gateway, "Shall we begin?")
