@@ -317,18 +317,7 @@ class Governor:
             recorded=recorded,
             plan=None if is_as_it_came or request.policy.is_observe else plan,
             report=report,
-            prompt_state=dumped(
-                PromptState(
-                    anchor_seq=paging.anchor_seq(paged.window),
-                    question_seq=paging.located.question_seq(),
-                    plan_seq=paged.plan_seq,
-                    desks=paged.lying.remembered(paging.located.question_seq()),
-                    laid_at_s=paged.lying.laid_at_s,
-                    sent_at_s=paging.now.timestamp(),
-                    desk_ids=paged.lying.together.ids,
-                    trace=trace,
-                )
-            ),
+            prompt_state=dumped(paging.remembered(paged, trace)),
             counter=request.counter,
             has_lookups=bool(request.lookups),
             used_seqs=laid_anew(paged, desk_before=state.desk_ids if state else ()),

@@ -36,6 +36,10 @@ class Located:
         places = self.unit_places(index) if index >= 0 else []
         return places[-1].seq if places else None
 
+    def newest_seq(self) -> int | None:
+        """Return the event of the last message that is one."""
+        return next((place.seq for place in reversed(self.places) if place is not None), None)
+
     def bearers(self, seqs: Collection[int | None]) -> dict[int, int]:
         """Return where the messages stand that are these events, of those that a desk may stand in
         front of: the user's, and results of tools."""

@@ -20,7 +20,7 @@ from governor.layout import Layout, Prompt
 from governor.located import Located
 from governor.recording import Placed
 from governor.ring import Window, place_window
-from governor.state import PromptState
+from governor.state import PromptState, Trace
 from governor.turn import Policy
 from library.library import Library
 from library.records import Event, RecordedTurn
@@ -234,6 +234,8 @@ class Paging:
         transcript = self.layout.transcript
         lying: dict[int, int] = {}
         for one in last.attached if isinstance(last, Lying) else ():
+            if self._consulting.is_brought(one):
+                continue  # A retry: it is counted with what this request adds.
             index = self.located.unit_of(one.at)
             lying[index] = lying.get(index, 0) + one.tokens
         optional = self.layout.total_tokens() - sum(self.layout.required().values())
@@ -276,7 +278,23 @@ class Paging:
         assert self.recorded is not None
         return await self.library.store.events(seqs, collection_id=self.recorded.collection_id)
 
-    def anchor_seq(self, window: Window) -> int | None:
+    # -- what is remembered --------------------------------------------------------------------
+    def remembered(self, paged: Paged, trace: Trace) -> PromptState:
+        """Return what this prompt leaves for the next one."""
+        question_seq = self.located.question_seq()
+        return PromptState(
+            anchor_seq=self._anchor_seq(paged.window),
+            question_seq=question_seq,
+            newest_seq=self.located.newest_seq(),
+            plan_seq=paged.plan_seq,
+            desks=paged.lying.remembered(question_seq),
+            laid_at_s=paged.lying.laid_at_s,
+            sent_at_s=self.now.timestamp(),
+            desk_ids=paged.lying.together.ids,
+            trace=trace,
+        )
+
+    def _anchor_seq(self, window: Window) -> int | None:
         """Return the event at which the window starts; None when nothing was paged out."""
         if window.start == 0:
             return None

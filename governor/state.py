@@ -61,6 +61,8 @@ class PromptState(msgspec.Struct, frozen=True, kw_only=True):
     anchor_seq: int | None = None
     """Event at which the window started; None when nothing was paged."""
     question_seq: int | None = None
+    newest_seq: int | None = None
+    """The last message that it answers: a request that ends with it is the same one again."""
     plan_seq: int | None = None
     """The agent's plan that was held beside the window, or had no room there."""
     desks: tuple[LaidDesk, ...] = ()
@@ -93,7 +95,13 @@ def refreshed(data: bytes | None) -> bytes | None:
         return None
     return dumped(
         msgspec.structs.replace(
-            state, anchor_seq=None, question_seq=None, plan_seq=None, desks=(), laid_at_s=None
+            state,
+            anchor_seq=None,
+            question_seq=None,
+            newest_seq=None,
+            plan_seq=None,
+            desks=(),
+            laid_at_s=None,
         )
     )
 

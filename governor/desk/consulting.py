@@ -230,6 +230,8 @@ class Consulting:
         """
         state = self.state
         assert state is not None
+        if state.newest_seq is not None and state.newest_seq == self.located.newest_seq():
+            return "kept: the same is asked again"
         if self._is_own(state.question_seq) and not self._follows_steps():
             return "kept: the same question is worked on"
         if self.policy.replacement == "on-request":
@@ -277,9 +279,12 @@ class Consulting:
 
     def added_tokens(self, lying: Lying) -> int:
         """Return what this request adds to the prompt: its desk, and what its step brought."""
-        newest = self._newest
-        brought = sum(one.tokens for one in lying.attached if newest and one.at == newest[0])
+        brought = sum(one.tokens for one in lying.attached if self.is_brought(one))
         return self.tokens(lying.desk) + brought
+
+    def is_brought(self, one: Attachment) -> bool:
+        """Tell whether it stands in front of the newest result, now or when it was asked first."""
+        return self._newest is not None and one.at == self._newest[0]
 
     def _is_own(self, message_seq: int | None) -> bool:
         """Tell whether a desk was laid for the question that is asked now."""

@@ -343,3 +343,29 @@ def test_what_a_step_names_comes_with_its_result_and_the_prompt_before_it_stays(
     assert not any(fact in words for _, words in older)
     assert talk.sent[: len(before)] == before
     assert report.desk_because.startswith("kept")
+
+
+@pytest.mark.parametrize(("shelves", "told"), ((8, "added to"), (9, "laid afresh")))
+def test_a_step_that_is_sent_again_gets_the_same_bytes(talk: Talk, shelves: int, told: str) -> None:
+    """Invariant 10. CASES G2 (bifrost#2347), E3: one of two names that the step turns on found no
+    room beside the other, and its retry would have been looked up again."""
+    policy = replace(ATTACHED, budget_tokens=1_300, desk_tokens=300, minimum_relevance=0.3)
+    talk.messages.append({"role": "user", "content": "Count what the shelves hold."})
+    for name in ("orbit", "comet"):
+        fact = f"def parse_{name}(line): raises {name.title()}Error without a comma"
+        talk.step(f"read {name}", f"{fact} {'alpha beta gamma ' * 40}", policy)
+    for at in range(shelves):
+        talk.step(f"look at shelf {at}", f"the shelf holds {' '.join(THINGS)} " * 12, policy)
+    assert "def parse_" not in str(talk.sent)
+    tests = "OrbitError in parse_orbit\nCometError in parse_comet"
+    because = [talk.step("run the tests", tests, policy).desk_because]
+    first = talk.sent
+    for _ in range(2):
+        turn = talk.prepare(policy)
+        because.append(
+            talk.runner.run(talk.governor.commit(turn, Outcome(TurnState.FAILED))).desk_because
+        )
+        assert talk.sent == first
+    assert str(first).count("def parse_") == 1
+    assert because[0].startswith(told)
+    assert because[1:] == ["kept: the same is asked again"] * 2
