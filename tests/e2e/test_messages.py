@@ -163,6 +163,55 @@ def test_system_as_blocks_stays_as_it_came_when_the_talk_is_paged(
     assert len(upstream.last.json["messages"]) < len(talk)
 
 
+FIELDS: dict[str, Json] = {
+    "server tools": {
+        "tools": [
+            {"name": "look", "input_schema": {"type": "object"}},
+            {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+            {"type": "bash_20250124", "name": "bash"},
+        ],
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+        "mcp_servers": [{"type": "url", "url": "https://example.invalid/mcp", "name": "m"}],
+    },
+    "thinking": {
+        "thinking": {"type": "enabled", "budget_tokens": 1_024},
+        "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+    },
+    "the form of the answer": {
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+        "stop_sequences": ["END"],
+        "service_tier": "auto",
+    },
+}
+
+
+@pytest.mark.parametrize("turn_count", [0, 90], ids=["fits", "paged"])
+@pytest.mark.parametrize("kind", FIELDS)
+def test_its_fields_and_betas_and_what_the_user_attached_arrive_as_they_were_sent(
+    http: Client, upstream: StubUpstream, topic: str, kind: str, turn_count: int
+) -> None:
+    """Issue 5; CASES E5, A13: tools that Anthropic runs and betas are passed through."""
+    talk = small_talk(topic, turns=turn_count)
+    pages = {"type": "text", "media_type": "text/plain", "data": f"{topic} some pages"}
+    pixel = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    question = says(
+        text(f"{topic}: what is this?"),
+        {"type": "image", "source": pixel},
+        {"type": "document", "source": pages, "title": "a", "citations": {"enabled": True}},
+    )
+    beta = "web-search-2025-03-05,context-management-2025-06-27"
+    upstream.budget_tokens = None  # It has no opinion on what these fields cost.
+    headers = {"anthropic-beta": beta, "x-library-budget-tokens": "12000"}
+    sent = posted(http, {"messages": [*talk, question], **FIELDS[kind]}, **headers)
+    assert sent.status_code == 200, sent.content
+    body = upstream.last.json
+    assert {name: body[name] for name in FIELDS[kind]} == FIELDS[kind]
+    assert {*body} == {"model", "max_tokens", "messages", *FIELDS[kind]}
+    assert upstream.last.header("anthropic-beta") == beta
+    assert body["messages"][-1]["content"][-3:] == question["content"]
+    assert (len(body["messages"]) < len(talk) + 1) == (turn_count > 0)
+
+
 def has_mark(message: Json) -> bool:
     content = message["content"]
     return isinstance(content, list) and any("cache_control" in block for block in content)

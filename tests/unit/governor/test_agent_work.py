@@ -1,8 +1,10 @@
-"""An agent's long tool loop, step by step: what each prompt holds (issue 5, "Agent work")."""
+"""An agent's long tool loop, step by step: what each prompt holds (issue 5, "Agent work").
+`AGENT_STEPS=300` makes the long run of it."""
 
 import asyncio
 import itertools
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -25,6 +27,7 @@ from tests.e2e.legality import violations
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "transcripts"
 MODEL = "gpt-4o-mini"
+STEPS = int(os.environ.get("AGENT_STEPS", "60"))
 Json = dict[str, Any]
 _numbers = itertools.count()
 
@@ -129,7 +132,7 @@ def check(agent: Agent, talk: Sequence[Json]) -> tuple[str, PreparedTurn]:
 
 def test_every_step_has_its_task_its_plan_and_what_came_last(agent: Agent) -> None:
     """Budgets 8,000 and 32,000; results of 2 to 60 kB, files read again, errors, decisions."""
-    talk = synthetic(steps=60).messages
+    talk = synthetic(steps=STEPS).messages
     assert talk[1]["content"] == TASK
     plans = 0
     for transcript in steps(talk):
