@@ -89,11 +89,10 @@ def lay_out(
 ) -> Desk:
     """Return the desk of the best hits that fit; text that is in the prompt already is left out.
 
-    Where it is in doubt that anything bears on a question of one thing, the desk is small; the best
-    record lies there all the same, if all of the room holds it.
+    Where it is in doubt that anything bears on the question, the desk is small; the best record
+    lies there all the same, if all of the room holds it.
     """
-    # A question about the whole has few words of its own, so that doubt says nothing of it.
-    sure_tokens = int(room_tokens * certainty**2) if kind == "depth" else room_tokens
+    sure_tokens = int(room_tokens * certainty**2)
     if kind != "depth" and certainty >= BROAD_CERTAINTY:
         minimum_relevance *= BROAD_SHARE
     useful = [

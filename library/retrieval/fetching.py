@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from library.lexical import Lexical, stems
 from library.reading.spelling import weighed_terms
-from library.records import Where
+from library.records import Event, Passage, Where
 from library.retrieval.ranking import Candidate
 from library.retrieval.scope import branch_at
 from library.retrieval.tail import WaitingPassage
@@ -131,3 +131,17 @@ def scored(passage: WaitingPassage, question: Question) -> Candidate:
         count = passage.stems.count(f" {term} ")
         score += rarity * count * (_K1 + 1) / (count + norm)
     return passage.unscored._replace(lexical=score / question.mass)
+
+
+def passage_of(one: Candidate) -> Passage:
+    """Return where a candidate's text stands."""
+    return Passage(one.seq, one.ordinal, one.part_count, one.start, one.stop)
+
+
+def is_of(candidate: Candidate, event: Event) -> bool:
+    """Tell whether the stored event is the one that was indexed."""
+    return (
+        event.thread_no == candidate.thread_no
+        and event.position == candidate.position
+        and candidate.stop <= len(event.text)
+    )

@@ -26,14 +26,17 @@ from library.lexical import LexicalUnavailable, stems
 from library.links.placing import with_replacements
 from library.reading.speakers import speaker_key
 from library.reading.time_words import asked_time_words
-from library.records import Event, Hit, Passage, SearchQuery, SearchResult, Where
+from library.reading.topics import topic
+from library.records import Event, Hit, SearchQuery, SearchResult, Where
 from library.retrieval.fetching import (
     Key,
     Look,
     Question,
     fetch,
+    is_of,
     look_around,
     look_near,
+    passage_of,
     scored,
     weighed_question,
 )
@@ -45,6 +48,7 @@ from library.retrieval.ranking import (
     Ranked,
     Weights,
     certainty,
+    chances,
     rank,
 )
 from library.retrieval.scope import LivePaths, is_in, is_on, where_of
@@ -131,11 +135,14 @@ class Search:
         where = where_of(query, await self.listing.of(query))
         owed = self._owed(query, where)
         serving = self._serving(degraded)
-        likely = self._wordings.likely(query)
+        text = query.text if query.kind == "depth" else topic(query.text)
+        asked = replace(query, text=text or query.text)
+        times = stems(asked_time_words(query.text, query.asked_on))
+        likely = self._wordings.likely(asked)
         (question, found), row = await asyncio.gather(
-            self._by_words(query, where, degraded), _embedded(serving, likely, degraded)
+            self._by_words(asked, where, times, degraded), _embedded(serving, likely, degraded)
         )
-        names, wording = self._wordings.settled(query, found, question.corrected)
+        names, wording = self._wordings.settled(asked, found, question.corrected)
         if row is not None and wording != likely:
             row = await _embedded(serving, wording, degraded)
         look = None
@@ -159,22 +166,28 @@ class Search:
             standing=await self.listing.standing(query, found, self._weights),
         )
         best = next(ranked, None)
-        sure = certainty(best, self._weights, count=question.past_count, has_rows=bool(cosines))
+        sure = certainty(
+            best,
+            self._weights,
+            chances=chances(found, question.past_count),
+            has_rows=bool(cosines),
+            names_speaker=bool(names),
+        )
         hits, is_torn = await self._loaded(query, where, chain(filter(None, [best]), ranked))
         return SearchResult(
             tuple(hits),
             tuple(sorted(degraded)),
             self._backlog.indexed_upto,
-            certainty=sure,
+            # Who asks for everything has no words to go by.
+            certainty=sure if text or query.kind == "depth" else 1.0,
             is_torn=is_torn,
         )
 
     async def _by_words(
-        self, query: SearchQuery, where: Where, degraded: list[str]
+        self, query: SearchQuery, where: Where, times: Sequence[str], degraded: list[str]
     ) -> tuple[Question, list[Candidate]]:
         """Return the passages on live branches that the index finds."""
         words = question_words(query.text)
-        times = stems(asked_time_words(query.text, query.asked_on))
         limit = CANDIDATES
         try:
             lexical = self._catalogue.lexical
@@ -347,8 +360,8 @@ class Search:
             events = {event.seq: event for event in rows}
             for one in some:
                 event = events.get(one.candidate.seq)
-                if event is not None and _is_same(event, one.candidate):
-                    hits.append(Hit(event, _passage(one.candidate), one.score, one.signals))
+                if event is not None and is_of(one.candidate, event):
+                    hits.append(Hit(event, passage_of(one.candidate), one.score, one.signals))
                 is_torn = is_torn or (event is None and one.candidate.kind == DOCUMENT)
         hits = hits[: query.limit]
         seqs = {hit.event.seq for hit in hits}
@@ -385,16 +398,3 @@ async def _embedded(serving: Serving | None, text: str, degraded: list[str]) -> 
     except EmbedderUnavailable:
         degraded.append("embedder")
         return None
-
-
-def _passage(one: Candidate) -> Passage:
-    return Passage(one.seq, one.ordinal, one.part_count, one.start, one.stop)
-
-
-def _is_same(event: Event, candidate: Candidate) -> bool:
-    """Tell whether the stored event is the one that was indexed."""
-    return (
-        event.thread_no == candidate.thread_no
-        and event.position == candidate.position
-        and candidate.stop <= len(event.text)
-    )

@@ -279,6 +279,7 @@ def test_where_nothing_surely_bears_on_the_question_the_desk_is_small() -> None:
     sizes = [words(laid_out(hits, 400, certainty=sure).block(HERE)) for sure in (1.0, 0.8, 0.1)]
     assert sizes[0] > sizes[1] > sizes[2]
     assert len(laid_out(hits, 400, certainty=0.1).ids) == 1
+    assert len(laid_out(hits, 400, certainty=0.1, kind="order").ids) == 1
 
 
 def test_the_best_record_lies_there_however_doubtful_it_is_and_bounds_what_follows() -> None:

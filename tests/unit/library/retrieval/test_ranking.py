@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from library.retrieval.ranking import (
     PRESETS,
-    USUAL_COUNT,
+    USUAL_CHANCES,
     Candidate,
     Preset,
     Ranked,
     Standing,
     Weights,
     certainty,
+    chances,
     rank,
 )
 
@@ -171,21 +172,54 @@ def best_of(*lexical: float) -> Ranked | None:
 def test_the_best_record_tells_how_sure_it_is_that_anything_answers() -> None:
     weights = PRESETS["measured"]
     sure = [
-        certainty(best_of(share, 0.1), weights, count=USUAL_COUNT, has_rows=False)
-        for share in (0.1, 0.25, 0.3, 1.0)
+        certainty(best_of(share, 0.1), weights, chances=USUAL_CHANCES, has_rows=False)
+        for share in (0.1, 0.27, 0.3, 1.0)
     ]
     assert sure[0] == 0.0 < sure[1] < sure[2] <= sure[3] == 1.0
-    assert certainty(None, weights, count=USUAL_COUNT, has_rows=False) == 0.0
-    assert certainty(None, PRESETS["library-v1"], count=USUAL_COUNT, has_rows=True) == 1.0
+    assert certainty(None, weights, chances=USUAL_CHANCES, has_rows=False) == 0.0
+    assert certainty(None, PRESETS["library-v1"], chances=USUAL_CHANCES, has_rows=True) == 1.0
 
 
 def test_where_more_might_match_by_chance_or_by_likeness_a_match_makes_less_sure() -> None:
     weights, best = PRESETS["measured"], best_of(0.27)
     by_count = [
-        certainty(best, weights, count=count, has_rows=False) for count in (0, 100, USUAL_COUNT)
+        certainty(best, weights, chances=many, has_rows=False) for many in (0, 3_000, USUAL_CHANCES)
     ]
     assert by_count[0] > by_count[1] > by_count[2]
-    assert certainty(best, weights, count=USUAL_COUNT, has_rows=True) < by_count[2]
+    assert certainty(best, weights, chances=USUAL_CHANCES, has_rows=True) < by_count[2]
+
+
+@given(st.floats(0, 1), st.floats(1, 100_000), st.booleans())
+def test_a_question_that_names_a_speaker_is_half_as_doubtful(
+    share: float, chances: float, has_rows: bool
+) -> None:
+    """LoCoMo: "What attributes describe John?" has no word of what answers it."""
+    plain, named = (
+        certainty(
+            best_of(share),
+            PRESETS["measured"],
+            chances=chances,
+            has_rows=has_rows,
+            names_speaker=names_speaker,
+        )
+        for names_speaker in (False, True)
+    )
+    assert 0 <= plain <= 1
+    assert 1 - named == pytest.approx((1 - plain) / 2)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1_000), st.integers(1, 5_000)), max_size=8),
+    st.integers(0, 1_000_000),
+)
+def test_more_passages_and_longer_ones_are_never_fewer_chances(
+    spans: list[tuple[int, int]], count: int
+) -> None:
+    """BEAM's long answers have some of every question's words, LoCoMo's short ones do not."""
+    some = [said(1)._replace(start=start, stop=start + chars) for start, chars in spans]
+    longer = [one._replace(stop=one.stop + 100) for one in some]
+    assert 0 <= chances(some, count) <= chances(some, count + 1)
+    assert chances(some, count) <= chances(longer, count)
 
 
 def test_what_the_named_speaker_said_counts_more() -> None:

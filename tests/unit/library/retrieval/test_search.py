@@ -71,6 +71,34 @@ async def test_the_whole_past_is_searched(tmp_path: Path) -> None:
         assert (await teller.texts("What is the launch code?"))[0] == "The launch code is kestrel"
 
 
+BROAD = (
+    "Can you list the order in which I brought up different aspects of my {} throughout our "
+    "conversations? Mention only five items."
+)
+
+
+async def test_a_broad_question_is_looked_for_by_what_it_is_about(tmp_path: Path) -> None:
+    """Else the words that ask find whoever else asked, and doubt cannot be told."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await gardening(teller, 40)
+        await teller.tell("Let's begin with my budget tracker: it needs a table")
+        await teller.tell("List the order of different items, mention only aspects you brought up")
+        await teller.indexed()
+        known, unknown, everything = [
+            await library.search(replace(teller.query(text), kind="order"))
+            for text in (
+                BROAD.format("budget tracker"),
+                BROAD.format("wedding speech"),
+                "Please list everything we discussed in order.",
+            )
+        ]
+        assert known.hits[0].event.text.startswith("Let's begin with my budget tracker")
+        assert known.certainty == 1.0
+        assert (unknown.hits, unknown.certainty) == ((), 0.0)
+        assert everything.certainty == 1.0, "who asks for everything is not doubted"
+
+
 async def test_a_question_about_something_never_said_finds_next_to_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
         teller = Teller(library, "s")

@@ -1,0 +1,65 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from library.analysis import STOP_WORDS
+from library.reading.topics import topic
+
+
+@pytest.mark.parametrize(
+    ("asked", "about"),
+    [
+        (
+            "Can you list the order in which I brought up different aspects of my budget tracker "
+            "throughout our conversations, in order? Mention ONLY three items.",
+            "budget tracker",
+        ),
+        ("Can you give me a summary of how my work with Robert has developed?", "work Robert"),
+        ("How did our architecture evolve over time?", "architecture"),
+        ("List all changes to src/main.rs and Node.js 20.", "changes src/main.rs Node.js 20"),
+        ("Summarize what I\u2019ve learned about O'Brien's plan.", "learned O'Brien's plan"),
+    ],
+)
+def test_a_broad_question_is_about_what_is_left_without_the_words_of_asking(
+    asked: str, about: str
+) -> None:
+    assert topic(asked) == about
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Please give me a recap of our conversations.",
+        "What have we covered so far?",
+        "Summarize everything in chronological order!",
+    ],
+)
+def test_who_asks_for_everything_asks_about_nothing_else(asked: str) -> None:
+    assert topic(asked) == ""
+
+
+@pytest.mark.parametrize(
+    "asked", ["请按时间顺序列出我去过的城市", "これまでの会話をまとめてください", ""]
+)
+def test_of_words_that_are_not_known_nothing_is_guessed(asked: str) -> None:
+    assert topic(asked) is None
+
+
+@given(st.text(max_size=300))
+def test_what_is_left_is_words_of_the_question_in_their_order(asked: str) -> None:
+    about = topic(asked)
+    if about is None:
+        return
+    left = iter(asked.split())
+    for word in about.split(" ") if about else []:
+        assert word.lower() not in STOP_WORDS
+        assert any(word in other for other in left)
+    assert topic(about) in (None, about), "said twice it is about the same"
+
+
+def test_a_long_question_is_read_in_a_moment() -> None:
+    started_s = time.perf_counter()
+    topic("list \u2019 all' " * 20_000)
+    assert time.perf_counter() - started_s < 1
