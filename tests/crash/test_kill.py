@@ -107,7 +107,7 @@ def run_round(
     for thread in threads:
         thread.start()
     for _ in range(replies):
-        assert replied.acquire(timeout=30)
+        assert replied.acquire(timeout=30), gateway.stderr[-4_000:]
     if traffic_s is not None:
         threads[0].join(traffic_s)
         gateway.kill()
