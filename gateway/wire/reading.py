@@ -17,7 +17,8 @@ from governor.errors import MalformedTranscript
 from governor.message import Message
 
 ITEMS_MAX = 100_000
-"""Some times the longest agent sessions; so many new ones take 16 s to store (2 cores)."""
+"""Some times the longest agent sessions; so many new ones, 11 MB, took 5.6 s of CPU until they were
+answered, and 3.3 s when they came again (2 cores)."""
 MODEL_CHARS_MAX = 1_024
 """Of a model's name, which may be a path; counters, prices and calibrations are kept by it."""
 WRITABLE_DEPTH = 250
