@@ -142,7 +142,11 @@ def test_a_full_disk_is_answered_as_configured_and_said(
             assert reply.status == 200
             assert "unrecorded" in reply.headers["x-library-degraded"]
             assert upstream.last.messages[-1] == large[-1]
-    assert "unrecorded" in gateway.get("/metrics").text or "full" in gateway.get("/metrics").text
+    metric = {
+        "strict": 'library_store_errors_total{reason="full"} ',
+        "relaxed": 'library_degraded_total{part="unrecorded"} ',
+    }[durability]
+    assert f"\n{metric}" in gateway.get("/metrics").text
     assert gateway.status()["write_problem"]
     assert gateway.get("/readyz").status_code == 503
     assert gateway.get("/livez").status_code == 200

@@ -347,6 +347,17 @@ def test_every_other_path_passes_through_untouched(
         assert seen.header("content-type") == headers["content-type"]
 
 
+def test_requests_of_every_kind_go_over_one_pool_of_connections(
+    client: Client, upstream: StubUpstream, topic: str
+) -> None:
+    """Issue 2, direct driver: one after another, they need one connection between them."""
+    for number in range(6):
+        assert client.chat([user(f"{topic} {number}")], stream=number % 2 == 0).status == 200
+        assert client.http.get("/models").status_code == 200
+    assert len(upstream.requests) == 12
+    assert len({seen.connection for seen in upstream.requests}) == 1
+
+
 def test_the_list_of_models_is_the_upstreams(client: Client) -> None:
     """Issue 2, request path."""
     answer = client.http.get("/models").json()
