@@ -10,13 +10,16 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
+from gateway.app import build_app
 from gateway.cli.config import example_toml
 from gateway.cli.main import COMMANDS, EXIT_CODES, cli
 from gateway.configuration import FIELDS, load
+from gateway.settings import Settings
 from library.retrieval.ranking import PRESETS, Weights
 
 ROOT = Path(__file__).parent.parent
@@ -85,6 +88,20 @@ def test_every_command_option_and_argument_has_help(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_readme_names_every_command(name: str) -> None:
     assert re.search(rf"library-of-context {name}\b", README.read_text(encoding="utf-8"))
+
+
+def test_the_readme_lists_every_route_of_the_library(tmp_path: Path) -> None:
+    settings = Settings(db=str(tmp_path / "a.db"), upstream="offline", embedder="none")
+    app: Any = build_app(settings, base_url=None, environ={})
+    while not hasattr(app, "routes"):
+        app = app.app
+    chapter = README.read_text(encoding="utf-8").partition("\n## HTTP\n")[2].partition("\n## ")[0]
+    chapter = re.sub(r"\{\w+\}", "{}", chapter)
+    paths = {re.sub(r"\{\w+\}", "{}", route.path) for route in app.routes}
+    shown = {path for path in paths if f"{path}`" in chapter}
+    shown |= {path for path in paths if f"`.../{path.rpartition('/')[2]}`" in chapter}
+    assert len(paths) > 40
+    assert paths - shown == set()
 
 
 def test_the_help_says_what_exit_codes_mean() -> None:
