@@ -69,13 +69,20 @@ def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-_CACHES = {"question": "question vectors", "ranking": "rankings", "record": "records"}
+_CACHES = {
+    "question": "question vectors",
+    "ranking": "rankings",
+    "record": "records",
+    "token_counts": "token counts",
+}
+_HELD = ("near", "record", "token_counts")
+"""Who tells bytes: question vectors and rankings lie in one."""
 
 
 def _caches(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     caches = found.get("caches") or {}
     shares = [f"{words} {_share(caches.get(name) or {})}" for name, words in _CACHES.items()]
-    held = sum((caches.get(name) or {}).get("bytes", 0) for name in ("near", "record"))
+    held = sum((caches.get(name) or {}).get("bytes", 0) for name in _HELD)
     told = [("remembered", f"{', '.join(shares)}; {_size(held)} in memory")]
     if redis := caches.get("redis"):
         problem = found.get("cache_problem")

@@ -97,6 +97,7 @@ class LibraryRoutes:
         problem = self._gateway.readiness.store_problem
         settings = self._gateway.settings
         disk = await disk_of(settings.db, low_bytes=settings.low_disk_bytes)
+        found["caches"] = {**self._gateway.caches(), **found["caches"]}
         return json_response({"write_problem": problem, "disk": asdict(disk), **found})
 
     async def settings(self, request: Request) -> Response:

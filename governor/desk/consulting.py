@@ -33,6 +33,11 @@ JITTER_SHARE, GOLDEN = 0.2, 0.618_033_988_75
 on looking at the same moments; the golden ratio spreads numbers that follow one another."""
 
 
+def lies_s(interval_s: float, thread_no: int) -> float:
+    """Return how long a thread's desk lies: the interval, and up to a fifth of it more."""
+    return interval_s * (1 + JITTER_SHARE * (thread_no * GOLDEN % 1.0))
+
+
 @dataclass(slots=True)
 class Consulting:
     """One request that may need records."""
@@ -238,9 +243,8 @@ class Consulting:
             return "kept: nobody asked for another"
         if self.policy.replacement != "interval" or state.laid_at_s is None:
             return ""
-        jitter = JITTER_SHARE * (self.thread_no * GOLDEN % 1.0)
         age_s = self.now.timestamp() - state.laid_at_s
-        if age_s >= self.policy.desk_interval_s * (1 + jitter):
+        if age_s >= lies_s(self.policy.desk_interval_s, self.thread_no):
             return ""
         return f"kept: laid {age_s:.0f} s ago"
 

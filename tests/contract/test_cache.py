@@ -6,6 +6,8 @@ A cache may lose; so each test asks for what was put at once, and never for what
 import asyncio
 import contextlib
 import secrets
+import shutil
+import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -14,11 +16,11 @@ import pytest
 import pytest_asyncio
 from blockbuster import BlockBuster
 
-from library.cache.contract import VALUE_BYTES_MAX, Cache, Key
+from library.cache.contract import VALUE_BYTES_MAX, Cache, CacheUnavailable, Key
 from library.cache.lru import NearCache
 from library.cache.redis import RedisCache
 from library.cache.tiers import Tiers
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, free_port
 
 
 def key(number: int) -> Key:
@@ -179,5 +181,35 @@ async def test_a_redis_behind_a_unix_socket_is_reached(tmp_path: Path) -> None:
         await cache.put({key(1): b"one"})
         assert await cache.get([key(1)]) == {key(1): b"one"}
         await cache.close()
+    finally:
+        server.kill()
+
+
+async def test_a_redis_behind_tls_is_reached_and_one_that_nobody_vouches_for_is_not(
+    tmp_path: Path,
+) -> None:
+    """`rediss://`: encrypted, and only to a server whose certificate is trusted."""
+    if (openssl := shutil.which("openssl")) is None:
+        pytest.skip("openssl makes the certificate")
+    key_file, certificate = tmp_path / "tls.key", tmp_path / "tls.crt"
+    making = (openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+    making += ("-nodes", "-days", "2", "-subj", "/CN=127.0.0.1")
+    making += ("-addext", "subjectAltName=IP:127.0.0.1")
+    making += ("-keyout", str(key_file), "-out", str(certificate))
+    await asyncio.to_thread(subprocess.run, making, capture_output=True, check=True)
+    port, files = free_port(), ("--tls-cert-file", str(certificate), "--tls-key-file")
+    server = RedisServer(
+        tmp_path, "--tls-port", str(port), *files, str(key_file), "--tls-auth-clients", "no"
+    )
+    await asyncio.to_thread(server.start)
+    try:
+        url = f"rediss://127.0.0.1:{port}/0"
+        cache = RedisCache(f"{url}?ssl_ca_certs={certificate}", keyspace="t")
+        await cache.connect()
+        await cache.put({key(1): b"one"})
+        assert await cache.get([key(1)]) == {key(1): b"one"}
+        await cache.close()
+        with pytest.raises(CacheUnavailable, match="certificate"):
+            await RedisCache(url, keyspace="t").connect()
     finally:
         server.kill()

@@ -201,3 +201,15 @@ def test_status_and_metrics_answer_for_the_whole(
         'library_watermark_seq{stage="indexed"} ',
     ):
         assert any(one.startswith(line) for one in lines), line
+
+
+def test_hits_of_every_cache_in_memory_are_told_in_status_and_metrics(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """Issue 4: L1 is for records, rankings, token counts and vectors of questions."""
+    ask([user(topic)])
+    told, metrics = gateway.status()["caches"], gateway.get("/metrics").text
+    for cache in ("question", "ranking", "record", "token_counts"):
+        assert {"hits", "misses"} <= {*told[cache]}
+        assert f'library_cache{{cache="{cache}",what="hits"}} ' in metrics
+    assert "token counts" in gateway.cli("status").stdout

@@ -156,6 +156,16 @@ def test_it_prints_the_line_for_bash_and_for_powershell(installed: Installed) ->
     assert f"$env:LIBRARY_OF_CONTEXT_REDIS_URL = '{url}'" in printed
 
 
+def test_the_script_for_windows_finds_what_this_one_prints(installed: Installed) -> None:
+    """Issue 4: `scripts/install-local-redis.ps1` runs this script, and looks for its line."""
+    windows = (ROOT / "scripts/install-local-redis.ps1").read_text(encoding="utf-8")
+    assert f'"{SCRIPT.name}"' in windows and "bash $Path @Rest" in windows
+    looked_for = re.search(r'Select-String "([^"]+)"', windows)
+    assert looked_for
+    found = re.search(looked_for[1], installed.run("--print-env").stdout)
+    assert found and found[1].endswith(f"@127.0.0.1:{installed.port}/0")
+
+
 def test_a_second_run_changes_nothing(installed: Installed) -> None:
     before = installed.secret.read_text(encoding="ascii"), installed.fact("process_id")
     assert "running" in installed.run().stderr

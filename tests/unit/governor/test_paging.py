@@ -136,6 +136,23 @@ def test_a_window_stands_still_while_a_small_desk_fits_beside_it(talk: Talk) -> 
     assert after.prefix_share * after.prompt_tokens >= before.parts["window"]
 
 
+@pytest.mark.parametrize(("low", "high"), ((0.3, 0.6), (0.3, 1.0), (0.7, 1.0)))
+def test_the_window_grows_to_its_high_water_mark_and_moves_to_its_low_one(
+    talk: Talk, low: float, high: float
+) -> None:
+    """Issue 4: the anchor moves in steps, from one mark to the other, and both are settings."""
+    policy = Policy(budget_tokens=1_000, recall="off", window_low_water=low, window_high_water=high)
+    filled = [
+        talk.say(NOTHING, policy, reply="An answer. " * 12).parts["window"] / 1_000
+        for _ in range(90)
+    ]
+    moves = [at for at in range(1, len(filled)) if filled[at] < filled[at - 1]]
+    assert len(moves) >= 2
+    # The messages of one turn are about .03 of the budget; before the first move all fits.
+    assert all(high - 0.06 < filled[at - 1] <= high for at in moves[1:])
+    assert all(low - 0.06 < filled[at] <= low for at in moves)
+
+
 @pytest.mark.parametrize("budget_tokens", (64, 100, 136))
 def test_a_chat_without_a_user_is_never_over_budget(talk: Talk, budget_tokens: int) -> None:
     """Invariant 1: what opens such a prompt counts too."""

@@ -1,6 +1,7 @@
 """Desks that stay with the messages they were laid for, on a real library behind a governor."""
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from gateway.wire.chat.message import message_of, written
 from gateway.wire.chat.request import decode
 from governor import Clock, Governor, Outcome, Policy, TurnRequest
 from governor.counting import Counters
+from governor.desk.consulting import lies_s
 from governor.desk.refreshing import refresh_desk
 from governor.desk.rendering import DESK_TAG, without_blocks
 from governor.turn import PreparedTurn, SwapReport
@@ -243,6 +245,13 @@ def test_with_an_interval_a_desk_stays_until_it_has_passed(talk: Talk) -> None:
     because = [one.desk_because for one in reports]
     assert because[:2] == ["kept: laid 30 s ago", "kept: laid 60 s ago"]
     assert not because[2].startswith("kept")
+
+
+def test_threads_that_began_together_do_not_go_on_looking_at_the_same_moments() -> None:
+    """Issue 4: `interval` with jitter; the same for a thread at any time, by invariant 10."""
+    lying = sorted(lies_s(300, number) for number in range(1, 101))
+    assert lying[0] >= 300 and lying[-1] <= 360
+    assert max(after - before for before, after in itertools.pairwise(lying)) < 60 / 100 * 3
 
 
 def test_on_request_a_desk_stays_until_somebody_asks(talk: Talk) -> None:

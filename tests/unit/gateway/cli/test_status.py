@@ -44,6 +44,7 @@ FOUND: dict[str, Any] = {
         "ranking": {"hits": 0, "misses": 4},
         "near": {"bytes": 1_500_000, "entries": 5, "evicted": 0},
         "record": {"hits": 1_200, "misses": 300, "bytes": 500_000, "entries": 300, "evicted": 0},
+        "token_counts": {"hits": 9, "misses": 1, "bytes": 1_000_000},
     },
     "cache_problem": "",
 }
@@ -61,7 +62,8 @@ def test_a_status_is_told_in_words() -> None:
         ("vectors", "none in memory"),
         (
             "remembered",
-            "question vectors 3 of 4, rankings 0 of 4, records 1,200 of 1,500; 2.0 MB in memory",
+            "question vectors 3 of 4, rankings 0 of 4, records 1,200 of 1,500, "
+            "token counts 9 of 10; 3.0 MB in memory",
         ),
         ("archived", "3 threads and records, 1.0 MB of 4.0 MB; last run 2026-01-04 03:00"),
         ("disk", "nearly full: 90.0 MB free"),
