@@ -192,10 +192,10 @@ async def test_a_redis_behind_tls_is_reached_and_one_that_nobody_vouches_for_is_
     if (openssl := shutil.which("openssl")) is None:
         pytest.skip("openssl makes the certificate")
     key_file, certificate = tmp_path / "tls.key", tmp_path / "tls.crt"
-    making = (openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
-    making += ("-nodes", "-days", "2", "-subj", "/CN=127.0.0.1")
-    making += ("-addext", "subjectAltName=IP:127.0.0.1")
-    making += ("-keyout", str(key_file), "-out", str(certificate))
+    making = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    making += ["-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    making += ["-addext", "subjectAltName=IP:127.0.0.1"]
+    making += ["-keyout", str(key_file), "-out", str(certificate)]
     await asyncio.to_thread(subprocess.run, making, capture_output=True, check=True)
     port, files = free_port(), ("--tls-cert-file", str(certificate), "--tls-key-file")
     server = RedisServer(

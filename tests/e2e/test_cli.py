@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.e2e import answers
 from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import (
     COMMAND,
@@ -24,9 +25,10 @@ from tests.e2e.gateway_process import (
     run_cli,
 )
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client, assistant, user
+from tests.e2e.talk import Client, assistant, small_talk, user
 
 WAIT_S = 20.0
+TURNS = 12
 
 
 @pytest.fixture
@@ -160,6 +162,45 @@ def test_savings_are_told_by_thread(own: GatewayProcess) -> None:
     assert saving["client_tokens"] >= saving["forwarded_tokens"] > 0
     assert saving["cost"] is None
     assert thread in own.cli("savings", "--thread", thread).stdout
+
+
+def test_with_prices_it_is_told_where_a_small_desk_cost_more_than_the_whole_history(
+    start_gateway: StartGateway, upstream: StubUpstream, tmp_path: Path
+) -> None:
+    """Issue 4: tokens sent, forwarded and cached, and the money each way, by prices for reading,
+    writing and plain tokens."""
+    config = tmp_path / "library-of-context.toml"
+    config.write_text(
+        f'[upstreams.mine]\nurl = "{upstream.url}"\n[models."*"]\n'
+        "price = 1000\ncache_read_price = 100\ncache_write_price = 1250\n",
+        encoding="utf-8",
+    )
+    gateway = start_gateway(url="mine", config=config)
+    client = Client(gateway.url)
+    talk = small_talk("prices", turns=12)
+    threads = {}
+    for session, cached in (("cold", 0), ("warm", 300)):
+        for turn in range(TURNS):
+            told = {"cached_tokens": cached if turn else 0, "cache_write_tokens": 100}
+            spent = answers.usage(400) | {"prompt_tokens_details": told}
+            upstream.script(answers.said("Yes.", usage=spent))
+            reply = client.chat([*talk, user(f"{turn}?")], session=session, budget=1_000)
+            assert reply.status == 200
+            threads[session] = reply.thread_id
+    client.close()
+    found = {one["thread_id"]: one for one in parsed(gateway, "savings")}
+    cold, warm = found[threads["cold"]], found[threads["warm"]]
+    assert (cold["forwarded_tokens"], cold["cached_tokens"]) == (400 * TURNS, 0)
+    assert (warm["forwarded_tokens"], warm["cached_tokens"]) == (400 * TURNS, 300 * (TURNS - 1))
+    assert {cold["upstream"], warm["upstream"]} == {"mine"}
+    assert cold["client_tokens"] == warm["client_tokens"] > 1_200 * TURNS
+    # Of the 400 tokens of each prompt 100 are written; all but the first of the warm ones read 300.
+    assert cold["cost"] == pytest.approx(TURNS * (100 * 1.25 + 300) / 1_000)
+    assert warm["cost"] == pytest.approx(cold["cost"] - (TURNS - 1) * 300 * 0.9 / 1_000)
+    assert cold["cost"] > cold["whole_cost"] > 0
+    shown = gateway.cli("savings")
+    assert "cost more than their whole histories would have" in shown.stderr
+    assert f"{cold['cost']:,.4f}" in shown.stdout
 
 
 def test_a_desk_is_listed_and_laid_out_afresh_on_request(own: GatewayProcess) -> None:

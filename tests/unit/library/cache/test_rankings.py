@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -159,6 +160,35 @@ async def test_another_process_on_the_same_database_goes_on_with_what_is_shared(
         await teller.tell("The launch code is osprey now")
         assert len((await teller.ask(ASKED)).hits) > len(first.hits)
         assert runs.count == 1
+
+
+async def test_nothing_is_read_of_the_store_to_know_whether_a_shared_ranking_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 4: validity is in the key. (The texts are read, unless they are in memory too.)"""
+    shelf = Shelf()
+    async with opened(
+        tmp_path / "a.db", embedder=HashingEmbedder(), cache=shared(shelf)
+    ) as library:
+        await until(lambda: not library._cache.is_degraded)
+        teller = await told(library)
+        first = await teller.ask(ASKED)
+        await until(lambda: len(shelf.stored) >= 2)
+        library._cache.near.kept.clear()
+        runs, hits = Runs(library), shelf.hits
+        assert isinstance(library.store, SqliteStore)
+        reads: list[object] = []
+        run = library.store._readers.run
+
+        async def counted(work: Any) -> Any:
+            reads.append(work)
+            return await run(work)
+
+        monkeypatch.setattr(library.store._readers, "run", counted)
+        assert await teller.ask(ASKED) == first
+        assert (shelf.hits, runs.count, reads) == (hits + 1, 0, [])
+        await teller.ask("Is the harbour closed?")
+        assert reads
 
 
 async def test_after_an_end_that_was_not_clean_nothing_of_before_is_believed(
