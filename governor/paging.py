@@ -276,7 +276,7 @@ class Paging:
 
     async def _events(self, seqs: Sequence[int]) -> list[Event]:
         assert self.recorded is not None
-        return await self.library.store.events(seqs, collection_id=self.recorded.collection_id)
+        return await self.library.events(seqs, collection_id=self.recorded.collection_id)
 
     # -- what is remembered --------------------------------------------------------------------
     def remembered(self, paged: Paged, trace: Trace) -> PromptState:

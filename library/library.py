@@ -37,6 +37,7 @@ from library.moving.records import Grafted, MovedArchive, MovedEvent, MovedThrea
 from library.records import (
     Event,
     IncomingTurn,
+    Reach,
     RecordedTurn,
     Reply,
     SearchQuery,
@@ -285,6 +286,11 @@ class Library:
         if self._cache.is_degraded:
             result = replace(result, degraded=tuple(sorted((*result.degraded, "cache"))))
         return result
+
+    async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
+        """Return the events that exist of `seqs` within reach, in that order; what was read before
+        is remembered."""
+        return await self._records.events(seqs, collection_id=collection_id)
 
     def _rests_on(self) -> Sequence[Any]:
         """Return what an answer depends on beside the query and what is stored."""

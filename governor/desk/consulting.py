@@ -85,7 +85,7 @@ class Consulting:
         seqs = {entry.seq for entry in state.entries}
         # Of the teams that the asker is in now: who is in one no longer is shown nothing of it.
         reach = await self._team_ids() | {self.recorded.collection_id}
-        found = await self.library.store.events(sorted(seqs), collection_id=reach)
+        found = await self.library.events(sorted(seqs), collection_id=reach)
         events = {event.seq: event for event in found}
         if len(events) < len(seqs) or not seqs.isdisjoint(event.seq for event in pinned):
             return "something of it was forgotten, or is pinned now"

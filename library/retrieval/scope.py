@@ -2,9 +2,9 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from library.kinds.filter import KINDS
 from library.records import Path, Range, SearchQuery, Where
@@ -64,6 +64,10 @@ class LivePaths:
                     self._kept.popitem(last=False)
         return found
 
+    def kept(self, thread_no: int) -> Spans | None:
+        """Return a thread's live spans if they are at hand; from any thread of the process."""
+        return self._kept.get(thread_no)
+
     def forget(self, thread_no: int | None = None) -> None:
         """Drop what is kept of a thread, or of all."""
         # A lookup that is on its way must not bring an old path back.
@@ -116,6 +120,18 @@ def spans_of(path: Path) -> Spans:
 def is_on(spans: Spans, branch_id: int, position: int) -> bool:
     low, high = spans.get(branch_id, (1, 0))
     return low <= position <= high
+
+
+P = TypeVar("P", bound=Placed)
+
+
+def on_live(found: Iterable[P], own_thread: int | None, paths: Mapping[int, Spans]) -> list[P]:
+    """Return those that stand on the live branch of their thread; the own one is in scope."""
+    return [
+        one
+        for one in found
+        if one.thread_no == own_thread or is_on(paths[one.thread_no], one.branch_id, one.position)
+    ]
 
 
 def is_in(where: Where, ranges: Mapping[int, Range], one: Placed) -> bool:

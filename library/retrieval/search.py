@@ -10,9 +10,9 @@ without the embedder the words do.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from heapq import nsmallest
+from functools import partial
 from itertools import chain, islice
 
 from library.analysis import question_words
@@ -35,9 +35,10 @@ from library.retrieval.fetching import (
     fetch,
     is_of,
     look_around,
-    look_near,
+    look_further,
     passage_of,
     scored,
+    together,
     weighed_question,
 )
 from library.retrieval.listing import Listing
@@ -51,7 +52,7 @@ from library.retrieval.ranking import (
     chances,
     rank,
 )
-from library.retrieval.scope import LivePaths, is_in, is_on, where_of
+from library.retrieval.scope import LivePaths, is_in, is_on, on_live, where_of
 from library.retrieval.tail import Tail, WaitingEvent, placed
 from library.retrieval.wording import Wordings
 from library.store.contract import Store
@@ -63,9 +64,6 @@ NEAR_LEAST = 100
 """Passages fetched by likeness, or as many as are wanted, up to `CANDIDATES`; words find many of
 them too. 200 found the same for desks of 2,048 tokens (recall on LoCoMo, BEAM and BFCL within
 .002), at 8,192 tokens .007 more of BEAM (2026-11-30)."""
-NEIGHBOURS_OF = 24
-"""The best of them whose neighbours in the conversation are fetched too. Each costs 4 look-ups in
-every segment; 48 found the same (recall at 1,024 and 2,048 tokens within .008)."""
 ENOUGH_EVENTS = 50
 FETCH_ROUNDS = 3
 """When dead branches, or the passages of one huge event, leave fewer events than enough, ask
@@ -148,10 +146,7 @@ class Search:
         look = None
         if serving is not None and row is not None:
             look = await self._look(where, serving, row, degraded)
-        near, cosines = await self._by_row(where, look, found, wanted=query.limit)
-        found = list({one[:2]: one for one in (*near, *found)}.values())
-        around, more = await self._around(where, look, found, cosines)
-        found, cosines = found + around, cosines | more
+        found, cosines = await self._further(where, look, found, wanted=query.limit)
         tail, is_cut = await self._waiting(
             query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
@@ -229,65 +224,55 @@ class Search:
             degraded.append("vectors")
         return Look(tuple(matrices), row)
 
-    async def _by_row(
+    async def _further(
         self, where: Where, look: Look | None, found: Sequence[Candidate], *, wanted: int
     ) -> tuple[list[Candidate], dict[Key, float]]:
-        """Return the passages on live branches that are most like the question, and how like they
-        and those `found` already are."""
-        if look is None:
-            return [], {}
+        """Return what was `found` with the passages that are most like the question, and with what
+        was said next to the best of both; and how like it they are."""
         have = {one[:2]: one for one in found}
+        near: list[Candidate] = []
+        around: list[Candidate] | None = None
+        cosines: dict[Key, float] = {}
         limit = min(CANDIDATES, max(NEAR_LEAST, wanted))
+        live = partial(self._kept_live, where.thread_no)
         try:
-            for _ in range(FETCH_ROUNDS):
-                near, cosines, has_more = await asyncio.to_thread(
-                    look_near, look, self._catalogue.lexical, where, have, limit
-                )
-                live = await self._live(near, where.thread_no)
-                if not has_more or len({one.seq for one in live}) >= ENOUGH_EVENTS:
+            lexical = self._catalogue.lexical
+            for _ in range(FETCH_ROUNDS if look is not None else 0):
+                assert look is not None
+                near, cosines, has_more, around = await asyncio.to_thread(
+                    look_further, look, lexical, where, have, limit,
+                    enough_events=ENOUGH_EVENTS, live=live, weights=self._weights,
+                )  # fmt: skip
+                if around is not None:
+                    break
+                near = await self._live(near, where.thread_no)
+                if not has_more or len({one.seq for one in near}) >= ENOUGH_EVENTS:
                     break
                 limit *= 4
+            found = together(near, have)
+            if around is None:
+                beside = await asyncio.to_thread(
+                    look_around, look, lexical, where, found, cosines, self._weights
+                )
+                around, cosines = beside[0], cosines | beside[1]
         except LexicalUnavailable:
-            return [], {}  # Said by `_by_words`, too.
-        return live, cosines
+            return list(found), {}  # Said by `_by_words`, too.
+        return found + await self._live(around, where.thread_no), cosines
 
-    async def _around(
-        self,
-        where: Where,
-        look: Look | None,
-        found: Sequence[Candidate],
-        cosines: Mapping[Key, float],
-    ) -> tuple[list[Candidate], dict[Key, float]]:
-        """Return what was said next to the best, as far as it is not found yet, and how like the
-        question it is."""
-        weights = self._weights
-        if not weights.neighbours:
-            return [], {}
-        best = nsmallest(
-            NEIGHBOURS_OF,
-            found,
-            key=lambda one: (
-                -weights.lexical * one.lexical - weights.dense * cosines.get(one[:2], 0.0),
-                one[:2],
-            ),
-        )
-        try:
-            around, more = await asyncio.to_thread(
-                look_around, look, self._catalogue.lexical, where, best, found
-            )
-        except LexicalUnavailable:
-            return [], {}  # Said by `_by_words`, too.
-        return await self._live(around, where.thread_no), more
+    def _kept_live(self, own_thread: int | None, found: list[Candidate]) -> list[Candidate] | None:
+        """Return what `_live` does, if that can be told from memory; from any thread."""
+        paths = {}
+        for thread_no in {one.thread_no for one in found} - {own_thread}:
+            kept = self.paths.kept(thread_no)
+            if kept is None:
+                return None
+            paths[thread_no] = kept
+        return on_live(found, own_thread, paths)
 
     async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
         paths = await self.paths.of({one.thread_no for one in found} - {own_thread})
-        return [
-            one
-            for one in found
-            if one.thread_no == own_thread
-            or is_on(paths[one.thread_no], one.branch_id, one.position)
-        ]
+        return on_live(found, own_thread, paths)
 
     def _owed(self, query: SearchQuery, where: Where) -> list[int]:
         """Return the events that wait to be indexed, as far as they may be in scope."""
@@ -383,7 +368,7 @@ class Search:
         missing = sorted({newer for _, newer in pairs} - seqs - query.exclude_seqs)
         events: dict[int, Event] = {}
         if missing:
-            for event in await self._store.events(missing, collection_id=where.reach):
+            for event in await self._events(missing, collection_id=where.reach):
                 if await self._has(where, placed(event)):
                     events[event.seq] = event
         return with_replacements(hits, pairs, events)[: query.limit]

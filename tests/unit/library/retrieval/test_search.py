@@ -13,7 +13,7 @@ from library.embedding.hashing import HashingEmbedder
 from library.embedding.protocol import EmbedderUnavailable
 from library.lexical import Lexical
 from library.records import IncomingMessage, Segment, Where
-from library.retrieval import scope, search
+from library.retrieval import fetching, scope, search
 from library.retrieval.fetching import Key, Look, look_near
 from library.retrieval.ranking import Candidate
 from tests.unit.library.teller import Teller, message, opened, without
@@ -142,7 +142,7 @@ async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_a
             query = teller.query("rose in winter by the garden path", scope=scope_name, limit=50)
             found = await library.search(query)
             with monkeypatch.context() as patch:
-                patch.setattr(search, "look_near", look_up_all)
+                patch.setattr(fetching, "look_near", look_up_all)
                 assert await library.search(query) == found
             assert {"lexical", "dense"} <= set.union(*(set(hit.signals) for hit in found.hits))
 
@@ -158,7 +158,7 @@ async def test_as_many_passages_are_fetched_by_likeness_as_are_wanted_within_bou
         limits.append(limit)
         return look_near(look, lexical, where, have, limit)
 
-    monkeypatch.setattr(search, "look_near", noting)
+    monkeypatch.setattr(fetching, "look_near", noting)
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
         teller = Teller(library, "s")
         await gardening(teller, 20)
