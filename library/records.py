@@ -187,9 +187,12 @@ class Event:
         return name if isinstance(name, str) and name else None
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Part `ordinal` of `part_count` of an event: exactly `event.text[start:stop]`."""
+class Passage(NamedTuple):
+    """Part `ordinal` of `part_count` of an event: exactly `event.text[start:stop]`.
+
+    A tuple because every search makes a hundred, and to make a frozen dataclass takes four times
+    as long.
+    """
 
     seq: int
     ordinal: int
@@ -365,9 +368,8 @@ class Gone:
     """Every thread that is gone, with the records that only it found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One passage found, best first."""
+class Hit(NamedTuple):
+    """One passage found, best first; a tuple as `Passage` is."""
 
     event: Event
     passage: Passage

@@ -109,7 +109,7 @@ def lay_out(
         # What no longer holds never lies there without what holds instead.
         if hit.event.id in newest and not offer(newest[hit.event.id]):
             return False
-        filling.offer(_laid(hit, chars))
+        filling.offer(hit, chars)
         return filling.has(hit.event.seq)
 
     for hit in day_by_day(useful) if kind == "order" else useful:
@@ -144,17 +144,22 @@ class _Filling:
         """Tell whether some of an event was taken."""
         return seq in self._seqs
 
-    def offer(self, laid: Laid) -> None:
-        """Take a record if it fits; else a smaller one behind it still gets its chance.
+    def offer(self, hit: Hit, excerpt: int | None) -> None:
+        """Take a hit, or only so many characters of it, if that fits; else a smaller one behind it
+        still gets its chance.
 
         Of near copies the newest lies there, in the place of the best; but what replaced a fact in
         nearly its words is no copy of it.
         """
-        key = (laid.entry.seq, laid.entry.first)
+        passage = hit.passage
+        key = (passage.seq, passage.ordinal)
         if key in self.chosen:
             return
-        if self._is_too_long(laid):
+        stop = passage.stop if excerpt is None else excerpt_stop(hit.event.text, passage, excerpt)
+        # First, since most of what is offered ends here.
+        if self._is_too_long(hit.event.text, passage.start, stop):
             return
+        laid = _laid(hit, stop)
         record = record_of(laid.event, laid.entry, self._thread_no)
         cost = self._cost(record)
         if cost > self._left:
@@ -203,17 +208,16 @@ class _Filling:
         line_tokens = self._count(rendered_record(record)) + line_break_tokens
         return line_tokens + self._headings.added_tokens(record)
 
-    def _is_too_long(self, laid: Laid) -> bool:
+    def _is_too_long(self, text: str, start: int, stop: int) -> bool:
         """Tell whether a look at a record, or at its beginning, is enough to know that it cannot
         fit: when a desk is nearly full, most of what is offered is too long for what is left."""
-        start, stop = laid.entry.start, laid.entry.stop
         if stop - start > self._left * CHARS_A_TOKEN_MAX:
             return True
         opening_stop = start + self._left * OPENING_CHARS_A_TOKEN
         if opening_stop >= stop:
             return False
         # Up to a space, so that no tokenizer has fewer tokens for more of the text.
-        opening, _, _ = laid.event.text[start:opening_stop].rpartition(" ")
+        opening, _, _ = text[start:opening_stop].rpartition(" ")
         return self._count(opening) > self._left
 
 
@@ -289,10 +293,9 @@ def swaps(desk: Desk, before_ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _laid(hit: Hit, excerpt: int | None) -> Laid:
-    """Return a hit as it may lie there: its passage, or only so many characters of it."""
+def _laid(hit: Hit, stop: int) -> Laid:
+    """Return a hit as it may lie there: its passage up to `stop`."""
     passage = hit.passage
-    stop = passage.stop if excerpt is None else excerpt_stop(hit.event.text, passage, excerpt)
     entry = DeskEntry(
         seq=passage.seq,
         first=passage.ordinal,

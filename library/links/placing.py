@@ -7,7 +7,6 @@ has its own replacement in front of it, and so on.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from library.passages import passages_of
@@ -52,7 +51,7 @@ def with_replacements(
                 event = events[seq]
                 place(Hit(event, _telling(event), hit.score, {REPLACES: hit.score}))
         replaced = tuple(ids[old] for old in older[hit.event.seq] if old in ids)
-        placed[key] = replace(hit, replaces=replaced) if replaced else hit
+        placed[key] = hit._replace(replaces=replaced) if replaced else hit
 
     for hit in hits:
         place(hit)
@@ -64,7 +63,7 @@ def _lifted(hit: Hit, score: float) -> Hit:
     if score <= hit.score:
         return hit
     lift = {REPLACES: score - hit.score}
-    return replace(hit, score=score, signals={**hit.signals, **lift})
+    return hit._replace(score=score, signals={**hit.signals, **lift})
 
 
 def _telling(event: Event) -> Passage:

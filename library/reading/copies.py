@@ -64,12 +64,10 @@ _NO_NAMES = STOP_WORDS | frozenset(_OPENER_TEXT.split())
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What comparing needs of a text."""
+    """What comparing needs of most texts."""
 
     runs: frozenset[Run]
     words: frozenset[str]
-    telling: frozenset[str]
-    """Those of its words that make a difference where the other text lacks them."""
 
 
 class NearCopies:
@@ -93,7 +91,7 @@ class NearCopies:
                 shared[earlier] = shared.get(earlier, 0) + 1
         for earlier in sorted(shared):
             is_likely = shared[earlier] >= SAMPLED_SHARE * len(sample)
-            if is_likely and _is_copy(_read(text), _read(self._texts[earlier])):
+            if is_likely and _is_copy(text, self._texts[earlier]):
                 return earlier
         for run in sample:
             having = self._having.setdefault(run, [])
@@ -115,20 +113,28 @@ def _sample(text: str) -> frozenset[Run]:
 
 @lru_cache(maxsize=KEPT_TEXTS)
 def _read(text: str) -> _Read:
-    text = text[:READ_CHARS]
-    found = words(text)
-    own = frozenset(found)
-    names = {word.lower() for word in _NAME.findall(text)} - _NO_NAMES
+    found = words(text[:READ_CHARS])
+    runs = frozenset(zip(found, found[1:], found[2:], strict=False))
+    return _Read(runs, frozenset(found))
+
+
+@lru_cache(maxsize=KEPT_TEXTS)
+def _telling(text: str) -> frozenset[str]:
+    """Return those of a text's words that make a difference where another text lacks them."""
+    own = _read(text).words
+    names = {word.lower() for word in _NAME.findall(text[:READ_CHARS])} - _NO_NAMES
     telling = own & _TELLING_WORDS
     # A word of letters alone has none of it.
     telling |= {word for word in own if not word.isalpha() and _TELLING.search(word)}
-    runs = frozenset(zip(found, found[1:], found[2:], strict=False))
-    return _Read(runs, own, frozenset(telling | (names & own)))
+    return telling | (names & own)
 
 
-def _is_copy(one: _Read, other: _Read) -> bool:
-    shared_count = len(one.runs & other.runs)
-    all_count = len(one.runs) + len(other.runs) - shared_count
-    if min(len(one.runs), len(other.runs)) < FEWEST_RUNS or shared_count < SAME_SHARE * all_count:
+def _is_copy(text: str, other: str) -> bool:
+    one, two = _read(text), _read(other)
+    fewer, more = sorted((len(one.runs), len(two.runs)))
+    if fewer < FEWEST_RUNS or fewer < SAME_SHARE * more:
         return False
-    return one.telling <= other.words and other.telling <= one.words
+    shared_count = len(one.runs & two.runs)
+    if shared_count < SAME_SHARE * (fewer + more - shared_count):
+        return False
+    return _telling(text) <= two.words and _telling(other) <= one.words

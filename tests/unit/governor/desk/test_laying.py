@@ -126,7 +126,7 @@ def test_a_record_and_what_replaces_it_stand_together_in_time_order_and_the_newe
         event(2, "lunch"),
         event(3, "we moved to AWS"),
     )
-    desk = laid_out([hit(old), hit(other), replace(hit(new), replaces=("e1", "e77"))])
+    desk = laid_out([hit(old), hit(other), hit(new)._replace(replaces=("e1", "e77"))])
     records = parsed_block(desk.block(HERE))
     assert [(one.id, one.replaces) for one in records] == [("e1", ()), ("e2", ()), ("e3", ("e1",))]
     again = laid_again(desk.entries, {1: old, 2: other, 3: new})
@@ -141,7 +141,7 @@ def test_what_no_longer_holds_never_lies_on_the_desk_alone(
     """CASES J8."""
     old, new = event(1, "old " * old_words), event(3, "new " * new_words)
     desk = laid_out(
-        [hit(old), replace(hit(new, score=0.5), replaces=("e1",))], len(FRAME.split()) + room
+        [hit(old), hit(new, score=0.5)._replace(replaces=("e1",))], len(FRAME.split()) + room
     )
     assert desk.ids != ("e1",)
     assert words(desk.block(HERE)) <= len(FRAME.split()) + room
@@ -158,8 +158,8 @@ def test_of_facts_replaced_in_turn_none_lies_there_without_the_newest(
     """CASES J8: A, then B instead of it, then C instead of B."""
     facts = [
         hit(event(1, "we deploy on Heroku in one region")),
-        replace(hit(event(2, "we moved to AWS")), replaces=("e1",)),
-        replace(hit(event(3, "we moved to our own machines in the cellar")), replaces=("e2",)),
+        hit(event(2, "we moved to AWS"))._replace(replaces=("e1",)),
+        hit(event(3, "we moved to our own machines in the cellar"))._replace(replaces=("e2",)),
     ]
     desk = laid_out([facts[rank - 1] for rank in ranks], len(FRAME.split()) + room)
     assert {*desk.ids} in (set(), {"e3"}, {"e2", "e3"}, {"e1", "e2", "e3"})
@@ -262,7 +262,7 @@ def test_a_fact_and_what_replaced_it_in_nearly_its_words_are_no_copies(
     )
     old, new = event(1, words_of.format("red")), event(2, words_of.format("blue"))
     assert laid_out([hit(new), hit(old)]).ids == ("e2",), "near copies, where nothing links them"
-    hits = [replace(hit(new), replaces=("e1",)), hit(old)]
+    hits = [hit(new)._replace(replaces=("e1",)), hit(old)]
     desk = laid_out(hits if is_newer_first else hits[::-1])
     records = parsed_block(desk.block(HERE))
     assert [(one.id, one.replaces) for one in records] == [("e1", ()), ("e2", ("e1",))]
