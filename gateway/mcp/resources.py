@@ -77,5 +77,7 @@ async def _thread(reading: ReadingTools, thread: str, context: Context) -> str:
         thread, collection_id=asker.collection_id, live_only=True, after=0, limit=THREAD_EVENTS
     )
     rows = [{**asdict(where(event)), "begins": cut(event.text, LINE_CHARS)} for event in events]
-    kept = within(rows, (row["begins"] for row in rows))
-    return orjson.dumps({"messages": kept, "shown": len(kept), "matched": len(rows)}).decode()
+    kept = within(rows)
+    path = await asker.library.store.live_path(events[0].thread_no) if events else ()
+    matched = path[-1].upto + 1 if path else 0
+    return orjson.dumps({"messages": kept, "shown": len(kept), "matched": matched}).decode()

@@ -1,14 +1,15 @@
 """What tools take and give: types whose limits the client sees, and bounds on every answer.
 
 An answer is read by a model, which pays for each token of it, and hosts cut what is longer than
-about 25,000 tokens. So texts are shown in part where there are many of them, lists end when their
-texts reach `ANSWER_CHARS`, and whatever was left out is counted.
+about 25,000 tokens. So texts are shown in part where there are many of them, lists end where the
+whole answer would pass `ANSWER_CHARS`, and whatever was left out is counted.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
+import orjson
 from pydantic import AfterValidator, Field
 
 from gateway.routes.asked import moment_of
@@ -17,7 +18,11 @@ from library.kinds.words import tag_of
 from library.records import Event
 
 ANSWER_CHARS = 40_000
-"""Of the texts of one answer: about 10,000 tokens."""
+"""Of one answer as the model reads it: about 10,000 tokens. A prompt or a desk is as long as the
+budget that its caller names."""
+FRAME_CHARS = 2_000
+"""Of these, what stands around a list or a text is given; a question that is told back is cut."""
+SHOWN_CHARS = ANSWER_CHARS - FRAME_CHARS
 EXCERPT_CHARS = 1_200
 """Of one found passage; a passage has about 1,000."""
 LINE_CHARS = 400
@@ -29,6 +34,7 @@ QUERY_CHARS_MAX = 8_000
 """As much of a question as search reads."""
 TEXT_CHARS_MAX = 4 * 2**20
 """Of one text that is handed over; a longer one is handed over in parts."""
+SEPARATOR_CHARS = 2
 T = TypeVar("T")
 
 
@@ -139,13 +145,15 @@ def cut(text: str, chars: int) -> str:
     return f"{text[:chars]}… [{len(text) - chars} more characters]"
 
 
-def within(items: Sequence[T], texts: Iterable[str]) -> list[T]:
-    """Return as many of the items, first to last, as an answer has room for; one at least."""
+def within(items: Iterable[T]) -> list[T]:
+    """Return as many of the items, first to last, as an answer has room for; one at least. A text
+    counts as it is, anything else as the JSON that it becomes."""
     kept: list[T] = []
     chars = 0
-    for item, text in zip(items, texts, strict=True):
-        chars += len(text)
-        if kept and chars > ANSWER_CHARS:
+    for item in items:
+        told = item if isinstance(item, str) else orjson.dumps(item).decode()
+        chars += len(told) + SEPARATOR_CHARS * (not told.endswith("\n"))
+        if kept and chars > SHOWN_CHARS:
             break
         kept.append(item)
     return kept

@@ -6,7 +6,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from gateway.mcp.access import Asker
-from gateway.mcp.shapes import EXCERPT_CHARS, TEXT_CHARS_MAX, Name, cut
+from gateway.mcp.shapes import EXCERPT_CHARS, LINE_CHARS, TEXT_CHARS_MAX, Name, cut
 from gateway.refusals import ScopeForbidden
 from gateway.routes.insights import scope_of
 from governor.standing import StandingDesk
@@ -153,7 +153,7 @@ def desk_view(asker: Asker, standing: StandingDesk) -> Json:
     return {
         "session_id": standing.request.session,
         "collection": asker.collection,
-        "subject": standing.request.subject,
+        "subject": cut(standing.request.subject, LINE_CHARS),
         "context": standing.block,
         "token_count": standing.tokens,
         "token_budget": standing.request.desk_tokens,

@@ -20,7 +20,7 @@ from gateway.mcp.compat.rlm_words import (
     narrowed,
     tags_in,
 )
-from gateway.mcp.shapes import LINE_CHARS, Limit, cut, within
+from gateway.mcp.shapes import LINE_CHARS, SHOWN_CHARS, Limit, cut, within
 from gateway.mcp.tools.reading import search
 from governor.memory.history import summary as summary_of_history
 from library.errors import BadPattern, Unacceptable, UnknownRecord
@@ -100,10 +100,10 @@ class RlmChunks:
             whole = await open_record(asker.library, chunk_id, collection_id=asker.reach)
             return f"Chunk {chunk_id} (lines {start}-{start} of {whole.line_count}):\n"
         lines = found.text.splitlines(keepends=True)
-        kept = within(lines, lines) if end != 0 else []
+        kept = within(lines) if end != 0 else []
         stop = found.first_line - 1 + len(kept)
         shown = f"lines {found.first_line - 1}-{stop} of {found.line_count}"
-        return f"Chunk {chunk_id} ({shown}):\n{''.join(kept)}"
+        return f"Chunk {chunk_id} ({shown}):\n{cut(''.join(kept), SHOWN_CHARS)}"
 
     async def rlm_grep(
         self,
@@ -150,7 +150,7 @@ class RlmChunks:
             )
         more = max(len(lines), found.matched_count if not entity else 0) - len(shown)
         head = f"Found {len(shown)} match(es) for {pattern!r}" + (f", {more} more" if more else "")
-        kept = within(rows, rows)
+        kept = within(rows)
         return "\n\n".join([f"{head}:", *kept])
 
     async def rlm_search(
@@ -179,7 +179,7 @@ class RlmChunks:
                 text = hit.event.text[hit.passage.start : hit.passage.stop]
                 best.setdefault(hit.event.thread_id, (text, hit.score, hit.event.kind))
         if not best:
-            return f"No matching chunks found for: {query}"
+            return f"No matching chunks found for: {query[:LINE_CHARS]}"
         shown = list(best.items())[:limit]
         titles = await self._titles(asker, [name for name, _ in shown])
         rows = [
@@ -187,7 +187,9 @@ class RlmChunks:
             f"   {cut(titles[name] or as_line(text), SUMMARY_CHARS)}"
             for at, (name, (text, score, kind)) in enumerate(shown, 1)
         ]
-        return "\n\n".join([f"Top {len(shown)} of {len(best)} results for {query!r}:", *rows])
+        return "\n\n".join(
+            [f"Top {len(shown)} of {len(best)} results for {query[:LINE_CHARS]!r}:", *within(rows)]
+        )
 
     async def _titles(self, asker: Asker, names: list[str]) -> dict[str, str]:
         kinds = asker.library.store.kinds

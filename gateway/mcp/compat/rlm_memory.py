@@ -87,13 +87,13 @@ class RlmMemory:
             matching = len(found)
         else:
             found, matching = await insights_of(asker, wanted, limit=limit)
-        shown = within(found[:limit], (one.event.text for one in found[:limit]))
+        shown = within(insight_lines(at, one) for at, one in enumerate(found[:limit], 1))
         if not shown:
             return f"No insights found. Total in memory: {total}"
         head = f"Found {len(shown)} insights (total: {total}):"
         if matching > len(shown):
             head += f"\n{matching} match; ask with a higher limit to see the rest."
-        return "\n\n".join([head, *(insight_lines(at, one) for at, one in enumerate(shown, 1))])
+        return "\n\n".join([head, *shown])
 
     async def _about(self, asker: Asker, query: str, wanted: Filter) -> list[Insight]:
         """Return the insights on a query: best first, and then those with such a tag."""

@@ -57,7 +57,7 @@ class RlmOverview:
             tags = f" [{', '.join(one.facts.tags)}]" if one.facts.tags else ""
             said = one.said_at.isoformat()[:16]
             rows.append(f"{one.id}{tags}\n  {one.facts.title}\n  {one.facts.type} | {said}")
-        kept = within(rows, rows)
+        kept = within(rows)
         return "\n".join([f"Chunks in storage: {total}, {len(kept)} shown", *kept])
 
     async def rlm_sessions(
@@ -82,7 +82,7 @@ class RlmOverview:
                 f"\n  Tags: {', '.join(tags[:8]) or 'none'}"
                 f"\n  Started: {min(one.said_at for one in chunks).isoformat()[:16]}"
             )
-        kept = within(rows, rows)
+        kept = within(rows)
         return "\n".join([f"Sessions: {len(kept)}/{len(days)}", *kept])
 
     async def rlm_domains(self, context: Context) -> str:

@@ -36,9 +36,8 @@ from gateway.mcp.compat.cards import (
     record_view,
     tags_of,
     teams_of,
-    text_of,
 )
-from gateway.mcp.shapes import QUERY_CHARS_MAX, Limit, Name, within
+from gateway.mcp.shapes import LINE_CHARS, QUERY_CHARS_MAX, Limit, Name, cut, within
 from gateway.mcp.tools.reading import EMBEDDER_WAIT_S
 from gateway.routes.promotions import promoted
 from library.asking import Question, ask, first_event
@@ -193,8 +192,12 @@ class ShelfTools:
             ),
         )
         useful = [hit for hit in result.hits if hit.score >= (minimum_relevance or 0.0)]
-        hits = within([hit_view(asker, hit) for hit in useful], (text_of(hit) for hit in useful))
-        return {"subject": subject, "hits": hits, "degraded": list(result.degraded)}
+        hits = within(hit_view(asker, hit) for hit in useful)
+        return {
+            "subject": cut(subject, LINE_CHARS),
+            "hits": hits,
+            "degraded": list(result.degraded),
+        }
 
     async def library_stats(self, context: Context, collection: Collection = None) -> Json:
         """Inspect what is stored, caches and the embedder."""

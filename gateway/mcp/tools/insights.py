@@ -195,7 +195,7 @@ class InsightTools:
                 kept(one, score=best[one.record.no].score)
                 for one in await insights.of([hit.event for hit in hits[:limit]])
             ]
-        some = within(found, (one.text for one in found))
+        some = within(found)
         return Recalled(some, len(some), matched, len(some) < matched, degraded)
 
     async def update(

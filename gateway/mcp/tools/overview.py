@@ -66,7 +66,7 @@ class OverviewTools:
                 containing=containing or "",
             )
         ]
-        kept = within(matching[:limit], (row["title"] for row in matching[:limit]))
+        kept = within(matching[:limit])
         return Listed(
             sessions=kept,
             shown=len(kept),

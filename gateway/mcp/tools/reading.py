@@ -9,9 +9,9 @@ from pydantic import Field
 
 from gateway.mcp.access import Access, Asker
 from gateway.mcp.shapes import (
-    ANSWER_CHARS,
     EXCERPT_CHARS,
     LINE_CHARS,
+    SHOWN_CHARS,
     Day,
     Labels,
     Level,
@@ -179,7 +179,7 @@ class ReadingTools:
         result = await search(asker, subject, thread=thread, limit=max(limit, 50), wanted=wanted)
         useful = [hit for hit in result.hits if hit.score >= minimum_relevance]
         found = [_found(hit, explain=explain) for hit in useful[:limit]]
-        kept = within(found, (one.text for one in found))
+        kept = within(found)
         return Consulted(
             found=kept,
             shown=len(kept),
@@ -216,16 +216,16 @@ class ReadingTools:
         await asker.library.retention.opened(event)
         lines = event.text.splitlines(keepends=True) or [""]
         asked = lines[first_line - 1 : last_line]
-        kept = within(asked, asked)
+        kept = within(asked)
         text = "".join(kept)
         stop = first_line - 1 + len(kept)
         return Opened(
             record=where(event),
-            text=cut(text, ANSWER_CHARS),
+            text=cut(text, SHOWN_CHARS),
             first_line=first_line,
             last_line=stop,
             line_count=len(lines),
-            is_truncated=len(kept) < len(asked) or len(text) > ANSWER_CHARS,
+            is_truncated=len(kept) < len(asked) or len(text) > SHOWN_CHARS,
         )
 
     async def grep(
@@ -273,7 +273,7 @@ class ReadingTools:
             )
             for line in found.lines
         ]
-        kept = within(lines, (line.text for line in lines))
+        kept = within(lines)
         return Grepped(
             lines=kept,
             shown=len(kept),
@@ -315,12 +315,13 @@ class ReadingTools:
                 preview = cut(" ".join(_text(hit).split()), PREVIEW_CHARS)
                 parts.append(Part(hit.event.id, first, last, tokens, round(hit.score, 4), preview))
                 left -= tokens
+        kept = within(parts)
         return Plan(
-            parts=parts,
-            tokens=budget_tokens - left,
-            shown=len(parts),
+            parts=kept,
+            tokens=sum(part.tokens for part in kept),
+            shown=len(kept),
             matched=len(hits),
-            is_truncated=len(parts) < len(hits),
+            is_truncated=len(kept) < len(hits),
         )
 
 
@@ -350,11 +351,11 @@ async def search(
 
 def _opened(found: WholeRecord, last_line: int | None) -> Opened:
     lines = found.text.splitlines(keepends=True)
-    kept = within(lines, lines)
+    kept = within(lines)
     stop = found.first_line - 1 + len(kept)
     return Opened(
         record=where(found.event),
-        text=cut("".join(kept), ANSWER_CHARS),
+        text=cut("".join(kept), SHOWN_CHARS),
         first_line=found.first_line,
         last_line=stop,
         line_count=found.line_count,

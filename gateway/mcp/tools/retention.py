@@ -91,7 +91,7 @@ class RetentionTools:
         policy = self._policy(kinds, projects, archive_after_days, purge_after_days)
         plan = await asker.library.retention.preview(policy, collection_id=asker.collection_id)
         told = await plan_fields(asker.library, plan, limit=limit)
-        steps = within(told["steps"], (step["title"] + step["summary"] for step in told["steps"]))
+        steps = within(told["steps"])
         is_truncated = len(steps) < len(plan.steps)
         told |= {"steps": steps, "shown": len(steps), "is_truncated": is_truncated}
         return Previewed(matched=len(plan.steps), **told)
