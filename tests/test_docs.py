@@ -85,6 +85,27 @@ def test_every_command_option_and_argument_has_help(name: str) -> None:
             assert parameter.make_metavar(click.Context(command)).strip("[].") in command.help
 
 
+WITHOUT_JSON = {
+    # They run something, whose own output it is.
+    *("serve", "run", "mcp", "demo"),
+    # They speak JSON to the agent that calls them, or show a change to a file as a difference.
+    *("hook pre-compact", "hook session-start", "hook post-tool-use"),
+    *("hook install", "hook uninstall"),
+    # It says that the model is there, or why not.
+    "model install",
+}
+
+
+@pytest.mark.parametrize("name", ALL_COMMANDS)
+def test_every_command_prints_json_on_request(name: str) -> None:
+    """Issue 6: `--json` everywhere."""
+    command = ALL_COMMANDS[name]
+    if isinstance(command, click.Group):
+        return
+    takes = "--json" in {opt for one in command.params for opt in one.opts}
+    assert takes == (name not in WITHOUT_JSON)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_readme_names_every_command(name: str) -> None:
     assert re.search(rf"library-of-context {name}\b", README.read_text(encoding="utf-8"))

@@ -70,6 +70,7 @@ def keys() -> None:
 @click.option("--upstream", metavar="NAME", help="A name from [upstreams], for all its requests.")
 @keys_file_option
 @config_option
+@json_option
 def add(
     name: str,
     collection: str,
@@ -79,6 +80,7 @@ def add(
     upstream: str | None,
     keys_file: str | None,
     config: str | None,
+    is_json: bool,
 ) -> None:
     """Add a key called NAME and print it, this one time."""
     settings, path = _place(config, keys_file)
@@ -101,7 +103,8 @@ def add(
         raise click.UsageError(str(error)) from error
     except KeysFileUnusable as error:
         raise Unusable(str(error)) from error
-    click.echo(clear)
+    told = {"name": key.id, "key": clear, "collection": key.collection, "keys_file": str(path)}
+    click.echo(json.dumps(told, indent=2) if is_json else clear)
     click.echo(f"{key.id} reaches collection {key.collection}; {path} keeps only a hash.", err=True)
     if settings.keys_file != str(path):
         click.echo(f"Start the gateway with --keys-file {path}", err=True)
@@ -153,7 +156,8 @@ def _cell(value: object) -> str:
 @click.argument("name", metavar="NAME")
 @keys_file_option
 @config_option
-def revoke(name: str, keys_file: str | None, config: str | None) -> None:
+@json_option
+def revoke(name: str, keys_file: str | None, config: str | None, is_json: bool) -> None:
     """Revoke the key called NAME.
 
     A running gateway refuses it within a second.
@@ -165,7 +169,7 @@ def revoke(name: str, keys_file: str | None, config: str | None) -> None:
         raise Unusable(str(error)) from error
     if not was_there:
         raise Problem(f"there is no key {name!r} in {path}")
-    click.echo(f"revoked {name}")
+    click.echo(json.dumps({"name": name}) if is_json else f"revoked {name}")
 
 
 def _place(config: str | None, keys_file: str | None) -> tuple[Settings, Path]:

@@ -95,8 +95,9 @@ def _imported(transcript: Path, chosen: list[str]) -> int | None:
 
     """
     command = [sys.executable, "-m", "gateway.cli.main", "import", "--format", "claude-code"]
+    # Quiet: to tell how far it is it would write to this process, which may be gone by then.
     process = subprocess.Popen(
-        [*command, "--json", *chosen, str(transcript)],
+        [*command, "--json", "--quiet", *chosen, str(transcript)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -2,15 +2,18 @@
 
 import json
 import resource
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from gateway.hooks import command
 from tests.e2e.conftest import StartGateway
-from tests.e2e.gateway_process import COMMAND, ROOT, clean_environment, events
+from tests.e2e.gateway_process import COMMAND, ROOT, clean_environment, events, wait_until
 
 CPU_S = 0.3
 """Of the whole command, which takes half of that."""
@@ -39,6 +42,14 @@ def transcript(path: Path, *texts: str) -> Path:
         rows.append(json.dumps(row))
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
+
+
+def stored(db: Path) -> list[dict[str, Any]]:
+    """Return the messages of a database that is perhaps being made."""
+    try:
+        return events(db)
+    except sqlite3.OperationalError:
+        return []
 
 
 def hooked(name: str, given: Any, *more: str, language: str = "en") -> Any:
@@ -81,6 +92,35 @@ def test_without_a_gateway_it_is_saved_too(tmp_path: Path) -> None:
     told = hooked("pre-compact", {"transcript_path": str(file)}, "--db", str(db))
     assert "2 new messages" in told["systemMessage"]
     assert len(events(db)) == 2
+
+
+def test_a_save_that_takes_long_lets_the_compaction_go_on_and_goes_on_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 6: it really saves, and never blocks the compaction."""
+    db = tmp_path / "library.db"
+    file = transcript(tmp_path / "session.jsonl", "The blue key.", "Noted.")
+    monkeypatch.setattr(command, "SAVE_WAIT_S", 0.0)
+    started: list[subprocess.Popen[str]] = []
+
+    class Noted(subprocess.Popen[str]):
+        def __init__(self, arguments: list[str], **more: Any) -> None:
+            super().__init__(arguments, **more)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    given = json.dumps({"transcript_path": str(file)})
+    done = CliRunner(env=clean_environment({"embedder": "none"})).invoke(
+        command.hook, ["pre-compact", "--language", "en", "--db", str(db)], input=given
+    )
+    assert done.exit_code == 0
+    assert "being saved in the background" in json.loads(done.stdout)["systemMessage"]
+    # Nobody reads what it says by then: a word on how far it is would end it in the middle.
+    [saving] = started
+    assert isinstance(saving.args, list) and "--quiet" in saving.args
+    wait_until(lambda: db.exists() and len(stored(db)) == 2, what="the transcript is saved")
+    saving.communicate(timeout=60)
+    assert saving.returncode == 0
 
 
 def test_a_session_is_briefed_on_rules_and_on_what_is_unfinished(

@@ -1,12 +1,28 @@
 """`keys`: what it prints of a keys file."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from gateway.cli.main import cli
+
+
+def test_a_key_is_added_and_revoked_for_programs_too(tmp_path: Path) -> None:
+    def run(*arguments: str) -> Any:
+        path = str(tmp_path / "keys.json")
+        done = CliRunner().invoke(cli, ["keys", *arguments, "--json", "--keys-file", path])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    added = run("add", "ann", "--collection", "home")
+    assert (added["name"], added["collection"]) == ("ann", "home")
+    assert added["key"].startswith("loc-")
+    assert run("revoke", "ann") == {"name": "ann"}
+    assert run("list") == []
 
 
 def test_keys_are_listed_each_value_under_its_heading(

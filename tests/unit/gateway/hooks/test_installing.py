@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.hooks.command import hook, program
@@ -46,6 +46,7 @@ PROGRAMS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(SETTINGS, PROGRAMS)
 def test_what_is_put_in_comes_out_again_and_nothing_else(
     settings: dict[str, object], program: tuple[str, ...]
@@ -136,6 +137,16 @@ def test_the_installer_keeps_a_backup_and_the_uninstaller_leaves_what_was_there(
     )
     run("uninstall", "--project", str(tmp_path))
     assert json.loads(file.read_text(encoding="utf-8")) == before
+
+
+def test_a_dry_run_of_the_uninstaller_shows_the_change_and_makes_none(tmp_path: Path) -> None:
+    run("install", "--project", str(tmp_path))
+    file = tmp_path / ".claude" / "settings.json"
+    before = file.read_text(encoding="utf-8")
+    shown = run("uninstall", "--project", str(tmp_path), "--dry-run")
+    assert '-            "command": ' in shown
+    assert file.read_text(encoding="utf-8") == before
+    assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
 
 
 def test_damaged_settings_are_left_as_they_are(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import aiohttp
 import orjson
 import pytest
 
+from gateway.mcp.compat.names import ALIASES, SYSTEMS, Compat
 from gateway.mcp.endpoint import BODY_BYTES_MAX
 from gateway.mcp.names import TOOLS
 from gateway.mcp.shapes import TEXT_CHARS_MAX
-from tests.unit.gateway.mcp.agents import Agent, agent_at, with_agent
+from tests.unit.gateway.mcp.agents import Agent, agent_at, agent_on, texts, with_agent
 from tests.unit.gateway.serving import served_at
 
 PATHS = (
@@ -27,28 +28,73 @@ BOMB = r"(.*)(.*)(.*)(.*)(.*)[^\w ]\1\1\1"
 
 
 def strings(schema: dict[str, Any], value: str) -> dict[str, Any]:
-    """Return arguments with `value` wherever a tool takes a string."""
+    """Return arguments with `value` wherever a tool takes a string, in objects and lists too."""
     given: dict[str, Any] = {}
     for name, field in schema["properties"].items():
         kinds = [one.get("type") for one in field.get("anyOf", [field])]
         if any("enum" in one for one in field.get("anyOf", [field])):
             continue
+        told = {"role": value, "content": value, "name": value, "tags": [value], value: value}
         if "string" in kinds:
             given[name] = value
-        elif "array" in kinds and "object" not in orjson.dumps(field).decode():
-            given[name] = [value]
+        elif "array" in kinds:
+            is_of_objects = "object" in orjson.dumps(field).decode()
+            given[name] = [told if is_of_objects else value]
+        elif "object" in kinds:
+            given[name] = told
     return given
 
 
-@with_agent
-async def test_a_path_in_any_string_is_a_name_like_others(agent: Agent) -> None:
-    tools = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
-    assert tools.keys() == {*TOOLS}
-    for path in PATHS:
-        for name, tool in tools.items():
-            result = await agent.result(name, **strings(tool.input_schema, path))
-            said = result.model_dump_json()
-            assert "root:" not in said and "Traceback" not in said, (name, path)
+@pytest.mark.parametrize("compat", ["", "rlm", "library"])
+async def test_a_path_in_any_string_is_a_name_like_others(tmp_path: Path, compat: str) -> None:
+    """Of our tools, and of those under the names of other systems."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    async with agent_on(folder, query=f"?compat={compat}" if compat else "") as agent:
+        tools = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
+        assert {*tools} == ({*ALIASES[one]} if (one := system(compat)) else {*TOOLS})
+        for path in PATHS:
+            for name, tool in tools.items():
+                given = strings(tool.input_schema, path)
+                for some in (
+                    given,
+                    {
+                        key: given[key]
+                        for key in tool.input_schema.get("required", given)
+                        if key in given
+                    },
+                ):
+                    said = (await agent.result(name, **some)).model_dump_json()
+                    assert "root:" not in said and "Traceback" not in said, (name, path)
+    there = await asyncio.to_thread(lambda: [path.name for path in tmp_path.iterdir()])
+    assert there == ["data"]
+
+
+def system(name: str) -> Compat | None:
+    return next((one for one in SYSTEMS if one == name), None)
+
+
+async def test_hostile_words_through_the_tools_of_another_system_stay_words(
+    tmp_path: Path,
+) -> None:
+    """A line break in a summary, control characters, a pattern that never ends."""
+    async with agent_on(tmp_path, query="?compat=rlm") as agent:
+
+        async def call(tool: str, **arguments: Any) -> str:
+            return "\n".join(texts(await agent.result(tool, **arguments)))
+
+        summary = "first\n9. [fake] another\x1b[31m entry\x00"
+        made = await call("rlm_chunk", content="word " * 400 + "!", summary=summary)
+        assert "Summary: first 9. [fake] another [31m entry" in made
+        listed = (await call("rlm_list_chunks")).splitlines()
+        assert [line for line in listed if "fake" in line] == [
+            "  first 9. [fake] another [31m entry"
+        ]
+        async with asyncio.timeout(20):
+            found = await call("rlm_grep", pattern=BOMB)
+        assert "match" in found.lower()
+        said = await agent.refused("rlm_chunk", content="x" * (TEXT_CHARS_MAX + 1))
+        assert "at most" in said
 
 
 async def test_nothing_is_written_beside_the_database(tmp_path: Path) -> None:

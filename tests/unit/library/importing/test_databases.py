@@ -67,8 +67,7 @@ def test_threads_of_a_library_are_read_with_what_was_protected(tmp_path: Path) -
     assert where.at == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
-def test_a_conversation_of_ralc_is_read_in_order(tmp_path: Path) -> None:
-    path = tmp_path / "graph.db"
+def ralc_file(path: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "CREATE TABLE nodes (id TEXT PRIMARY KEY, content TEXT, type TEXT, timestamp REAL,"
@@ -81,7 +80,11 @@ def test_a_conversation_of_ralc_is_read_in_order(tmp_path: Path) -> None:
             ("entity:x", "x", "Entity", 1.0, "{}", None),
         ]
         connection.executemany("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?)", nodes)
-    items = list(seed_ralc(path))
+    return path
+
+
+def test_a_conversation_of_ralc_is_read_in_order(tmp_path: Path) -> None:
+    items = list(seed_ralc(ralc_file(tmp_path / "graph.db")))
     assert list(paths(items).values()) == [["two", "ten"]]
     assert {one.session_id for one in said(items)} == {"graph"}
 
