@@ -6,7 +6,8 @@ of that tool, and a message of role `tool` behind it is the result.
 
 Source: exports as parsers of them in public repositories read them in November 2026
 (mitkury/chatgpt-export-parser docs/chatgpt-data-export-format.md, josephjohncox/chatgpt-json-to-md,
-Sinity/polylogue); OpenAI publishes no schema. Content types that those name and that are no words
+Sinity/polylogue, mohamed-chs/convoviz docs/dev/chatgpt-spec.md v3.0); OpenAI publishes no schema.
+Content types that those name and that are no words
 (`thoughts`, `reasoning_recap`, `user_editable_context`) are left out.
 """
 
@@ -29,6 +30,7 @@ from library.importing.items import (
 )
 from library.importing.times import moment
 from library.importing.trees import Links, parents_first
+from library.importing.wrapping import unwrapped
 
 _TEXT_TYPES = frozenset(
     {"text", "multimodal_text", "code", "execution_output", "system_error", "tether_quote"}
@@ -40,7 +42,7 @@ _ROLES = frozenset({"user", "assistant", "tool"})
 
 def conversations(rows: Iterable[Row], name: str) -> Items:
     """Yield the messages of each conversation, every branch of it."""
-    for row in rows:
+    for row in unwrapped(rows):
         value = row.value
         if row.error or not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
             yield Unread(row.place, row.error or "it has no 'mapping'")

@@ -14,13 +14,14 @@ from library.importing.anthropic_blocks import bodies
 from library.importing.items import EMPTY, Ended, Items, Row, Said, Unread
 from library.importing.times import moment
 from library.importing.trees import Links, parents_first
+from library.importing.wrapping import unwrapped
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 def conversations(rows: Iterable[Row], name: str) -> Items:
     """Yield the messages of each conversation, every branch of it."""
-    for row in rows:
+    for row in unwrapped(rows):
         value = row.value
         if row.error or not isinstance(value, dict):
             yield Unread(row.place, row.error or "it is no JSON object")

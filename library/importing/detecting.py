@@ -15,6 +15,7 @@ from library.importing.databases import MAGIC, tables
 from library.importing.formats import EXPORT
 from library.importing.rlm_claude import is_folder
 from library.importing.rows import values
+from library.importing.wrapping import WRAPPER
 
 FIRST_VALUES = 200
 """So many are looked at: Claude Code's files begin with lines that are no messages."""
@@ -94,6 +95,9 @@ def _format_of(value: Any) -> str | None:
         return "codex"
     if isinstance(value.get("message"), dict) and value.get("type") in {"user", "assistant"}:
         return "claude-code"
+    if isinstance(value.get(WRAPPER), list) and value[WRAPPER]:
+        first = value[WRAPPER][0]
+        return _format_of(first) if isinstance(first, dict) and WRAPPER not in first else None
     if "mapping" in value:
         return "chatgpt"
     if "chat_messages" in value:

@@ -60,6 +60,14 @@ def test_every_branch_is_kept_and_the_current_node_ends_the_live_one() -> None:
     assert said(items)[0].at == datetime.fromtimestamp(1_700_000_000.5, UTC)
 
 
+def test_conversations_in_an_object_are_read_like_those_of_a_list() -> None:
+    told = conversation(node("r", None), node("u", "r", "user", "q"), current="u")
+    listed = list(conversations(rows(told, told), "c"))
+    assert list(conversations(rows({"conversations": [told, told]}), "c")) == listed
+    [broken] = unread(conversations(rows({"conversations": [7]}), "c"))
+    assert broken[0] == "line 1, conversation 1"
+
+
 def test_a_parent_comes_before_its_children_wherever_the_file_has_it() -> None:
     items = said(
         conversations(

@@ -60,6 +60,19 @@ def test_a_zip_is_known_by_the_conversations_in_it(tmp_path: Path, member: str) 
     assert detected(path) == "chatgpt"
 
 
+@pytest.mark.parametrize("one", [GPT, {"uuid": "c", "chat_messages": []}])
+def test_conversations_in_an_object_are_known(tmp_path: Path, one: object) -> None:
+    """mohamed-chs/convoviz docs/dev/chatgpt-spec.md, 2."""
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps({"conversations": [one, one]}, indent=1))
+    assert detected(path) == ("chatgpt" if one is GPT else "claude")
+    odd_ones: tuple[object, ...] = ([], [[]], [{"conversations": []}], {})
+    for odd in odd_ones:
+        path.write_text(json.dumps({"conversations": odd}))
+        with pytest.raises(UnknownFormat):
+            detected(path)
+
+
 def test_databases_are_known_by_their_tables(tmp_path: Path) -> None:
     assert detected(library_file(tmp_path / "seed.db")) == "seed-library"
     ralc = tmp_path / "ralc.db"
