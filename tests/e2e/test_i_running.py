@@ -14,7 +14,7 @@ from tests.e2e.answers import DONE, ROLE, Gate, chunk, stream
 from tests.e2e.conftest import Ask, StartGateway
 from tests.e2e.gateway_process import GatewayProcess, clean_environment, run_cli, wait_until
 from tests.e2e.stub_upstream import StubUpstream
-from tests.e2e.talk import Client, RawConnection, assistant, user
+from tests.e2e.talk import Client, RawConnection, assistant, small_talk, user
 
 HEAVY = ("litellm", "numpy", "tokenizers", "rich", "sqlite_utils", "onnxruntime", "httpx")
 
@@ -180,8 +180,9 @@ def test_the_first_line_on_standard_output_is_the_base_url(gateway: GatewayProce
 def test_status_and_metrics_answer_for_the_whole(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:
-    """Issue 2: /library/status and /metrics."""
-    ask([user(topic)])
+    """Issue 2: /library/status and /metrics; after a request that was given a desk."""
+    talk = [user(f"{topic} the kudu gate is 5512"), assistant("ok"), *small_talk(topic, turns=20)]
+    ask([*talk, user("what is the kudu gate?")], budget=1_000)
     gateway.wait_indexed()
     status = gateway.status()
     assert "quarantined" in str(status)
