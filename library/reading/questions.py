@@ -16,6 +16,8 @@ Rejected: any question with a plural ("which books has he read"): that is as oft
 import re
 from typing import Literal
 
+from library.reading.topics import as_meant
+
 QuestionKind = Literal["depth", "breadth", "order"]
 READ_CHARS = 400
 """Of a longer text the first and the last so many are read."""
@@ -124,7 +126,12 @@ _BREADTH_ABROAD = _any(
 def question_kind(text: str) -> QuestionKind:
     """Return which kind of search a question needs; reads at most 800 characters of it."""
     read = _ends(text).lower().replace("\u2019", "'")
-    kinds = {_sentence_kind(sentence) for sentence in _SENTENCE.findall(read)}
+    # Both: "ordre" is a word, too.
+    kinds = {
+        _sentence_kind(sentence)
+        for spelled in dict.fromkeys((read, as_meant(read)))
+        for sentence in _SENTENCE.findall(spelled)
+    }
     if "order" in kinds:
         return "order"
     return "breadth" if "breadth" in kinds else "depth"

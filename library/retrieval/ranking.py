@@ -103,6 +103,9 @@ USUAL_CHANCES = 7_100
 FEWEST, MOST = 1_000, 30_000
 """Chances of the pasts for which `Weights.sure` was chosen."""
 CHANCE_POWER = 2
+SPEAKER_LENIENCY = 0.5
+SLIPPED_BEYOND_DOUBT = 0.8
+"""Share of a question's words: with so many misspelt, its score says nothing."""
 DOUBTFUL_SHARE = 0.77
 """With so much of the score that makes sure, nothing is."""
 LONG_REPLY_IN_ORDER = 0.3
@@ -231,7 +234,7 @@ def certainty(
     *,
     chances: float,
     has_rows: bool,
-    names_speaker: bool = False,
+    leniency: float = 0.0,
 ) -> float:
     """Return in [0, 1] how sure it is that what was found bears on the question.
 
@@ -242,9 +245,7 @@ def certainty(
     the question's words, what of them the best ones have together, how like it the best vectors
     are, or how much better than usual ones, told at most .01 more (2026-11-30).
 
-    A question that names one who spoke is about this past, though what it asks for need not be
-    said in its words ("Would Ann enjoy ...?"): doubt counts half. Of LoCoMo's questions 91 in a
-    hundred name one, of those of another of its conversations 5.
+    `leniency` in [0, 1] is how much of the doubt is not counted; see `leniency_of`.
     """
     sure = weights.sure_with_rows if has_rows else weights.sure
     if not sure:
@@ -253,7 +254,18 @@ def certainty(
     score = 0.0 if best is None else best.score / chance**CHANCE_POWER
     doubtful = DOUBTFUL_SHARE * sure
     found = min(1.0, max(0.0, (score - doubtful) / (sure - doubtful)))
-    return (1.0 + found) / 2 if names_speaker else found
+    return found + (1.0 - found) * leniency
+
+
+def leniency_of(*, names_speaker: bool, slipped: float) -> float:
+    """Return how much of the doubt about a question is not to count.
+
+    Half, where it names one who spoke: it is about this past, though what it asks for need not be
+    said in its words ("Would Ann enjoy ...?"). Of LoCoMo's questions 91 in a hundred name one, of
+    those of another of its conversations 5. And the more, the greater the share of its words that
+    are `slipped`: what is misspelt looks like what was never said (2026-11-30).
+    """
+    return max(SPEAKER_LENIENCY * names_speaker, min(1.0, slipped / SLIPPED_BEYOND_DOUBT))
 
 
 def _likenesses(

@@ -50,6 +50,7 @@ from library.retrieval.ranking import (
     Weights,
     certainty,
     chances,
+    leniency_of,
     rank,
 )
 from library.retrieval.scope import LivePaths, is_in, is_on, on_live, where_of
@@ -166,15 +167,14 @@ class Search:
             self._weights,
             chances=chances(found, question.past_count),
             has_rows=bool(cosines),
-            names_speaker=bool(names),
+            leniency=leniency_of(names_speaker=bool(names), slipped=question.slipped),
         )
         hits, is_torn = await self._loaded(query, where, chain(filter(None, [best]), ranked))
         return SearchResult(
             tuple(hits),
             tuple(sorted(degraded)),
             self._backlog.indexed_upto,
-            # Who asks for everything has no words to go by.
-            certainty=sure if text or query.kind == "depth" else 1.0,
+            certainty=sure if text or query.kind == "depth" else 1.0,  # Who asks for everything.
             is_torn=is_torn,
         )
 
