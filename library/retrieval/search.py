@@ -59,8 +59,9 @@ from library.retrieval.wording import Wordings
 from library.store.contract import Store
 from library.vectors.vectors import VectorsLoading
 
-CANDIDATES = 200
-"""Passages fetched by words; a desk holds about twenty."""
+CANDIDATES, ORDER_CANDIDATES = 200, 800
+"""Passages fetched by words; a desk holds about twenty. For what came when, what long answers say
+of a subject must not crowd out who brought it up."""
 NEAR_LEAST = 100
 """Passages fetched by likeness, or as many as are wanted, up to `CANDIDATES`; words find many of
 them too. 200 found the same for desks of 2,048 tokens (recall on LoCoMo, BEAM and BFCL within
@@ -147,7 +148,7 @@ class Search:
         look = None
         if serving is not None and row is not None:
             look = await self._look(where, serving, row, degraded)
-        found, cosines = await self._further(where, look, found, wanted=query.limit)
+        found, cosines = await self._further(query, where, look, found)
         tail, is_cut = await self._waiting(
             query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
@@ -183,7 +184,7 @@ class Search:
     ) -> tuple[Question, list[Candidate]]:
         """Return the passages on live branches that the index finds."""
         words = question_words(query.text)
-        limit = CANDIDATES
+        limit = ORDER_CANDIDATES if query.kind == "order" else CANDIDATES
         try:
             lexical = self._catalogue.lexical
             for _ in range(FETCH_ROUNDS):
@@ -225,7 +226,7 @@ class Search:
         return Look(tuple(matrices), row)
 
     async def _further(
-        self, where: Where, look: Look | None, found: Sequence[Candidate], *, wanted: int
+        self, query: SearchQuery, where: Where, look: Look | None, found: Sequence[Candidate]
     ) -> tuple[list[Candidate], dict[Key, float]]:
         """Return what was `found` with the passages that are most like the question, and with what
         was said next to the best of both; and how like it they are."""
@@ -233,7 +234,8 @@ class Search:
         near: list[Candidate] = []
         around: list[Candidate] | None = None
         cosines: dict[Key, float] = {}
-        limit = min(CANDIDATES, max(NEAR_LEAST, wanted))
+        limit = min(CANDIDATES, max(NEAR_LEAST, query.limit))
+        limit = ORDER_CANDIDATES if query.kind == "order" else limit
         live = partial(self._kept_live, where.thread_no)
         try:
             lexical = self._catalogue.lexical
