@@ -115,8 +115,9 @@ class Telemetry:
             waits = self._first_byte if step == WAIT else self._steps(step)
             waits.observe(took_ms / 1e3)
         for part, tokens in (report.parts or {"whole": report.prompt_tokens}).items():
+            counted = self._tokens(part)  # There from its first report on, if with 0.
             if tokens:  # Of most prompts half of the parts are empty.
-                self._tokens(part).inc(tokens)
+                counted.inc(tokens)
         self._client_tokens.inc(report.client_tokens)
         if report.prefix_share is not None:
             self._prefix.observe(report.prefix_share)

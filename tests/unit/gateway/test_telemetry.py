@@ -53,3 +53,14 @@ async def test_two_gateways_in_one_process_do_not_add_up() -> None:
     first, second = Telemetry(logs_text=False), Telemetry(logs_text=False)
     first.ended(ended())
     assert 'turns_total{state="done"}' not in second.exposed(STATUS, {}, {}).decode()
+
+
+async def test_a_part_that_no_prompt_had_yet_is_told_with_nothing() -> None:
+    """A series that comes and goes cannot be watched."""
+    telemetry, one = Telemetry(logs_text=False), ended()
+    assert one.report is not None
+    one.report.parts = {"window": 70, "desk": 0}
+    telemetry.ended(one)
+    assert (
+        'library_prompt_tokens_total{part="desk"} 0.0' in telemetry.exposed(STATUS, {}, {}).decode()
+    )
