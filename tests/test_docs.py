@@ -238,6 +238,14 @@ def test_a_script_is_a_few_lines_and_runs(name: str) -> None:
         assert path.stat().st_mode & 0o100
 
 
+@pytest.mark.parametrize("package", ["gateway", "governor", "library"])
+def test_a_package_says_that_it_is_typed(package: str) -> None:
+    """Issue 6: without the mark a checker takes every name of ours for anything (PEP 561)."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert (ROOT / package / "py.typed").is_file()
+    assert "py.typed" in table["tool"]["setuptools"]["package-data"][package]
+
+
 def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     text = README.read_text(encoding="utf-8")
     chapter = text.partition("<!-- python -->")[2].partition("<!-- /python -->")[0]

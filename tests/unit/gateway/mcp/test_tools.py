@@ -263,6 +263,42 @@ async def test_sessions_are_listed_and_narrowed(agent: Agent) -> None:
 
 
 @with_agent
+async def test_the_status_says_how_far_the_library_is(agent: Agent) -> None:
+    await agent.said("alpha", ("One.", "1"))
+    told = await agent.call("status")
+    assert told["collection"] == "default"
+    assert told["library"]["recorded_seq"] == told["library"]["indexed_seq"] == 2
+    assert told["library"]["quarantined"] == []
+
+
+async def test_a_deleted_thread_is_gone_from_every_tool_and_resource(tmp_path: Path) -> None:
+    """Issue 6, a known fault of the seeds; of the files: tests/unit/library/test_catalogue.py."""
+    async with served_at(tmp_path) as origin, agent_at(origin) as agent:
+        await agent.said("gone", (KEY, "Noted."))
+        record = (await agent.call("consult", subject="boathouse"))["found"][0]["record"]["id"]
+        await agent.call("remember", text="Only here: the boathouse is red.", thread="gone")
+        await agent.call("pin", record=record, everywhere=True)
+        await agent.call("desk_refresh", session="agent", subject="boathouse")
+        async with (
+            aiohttp.ClientSession(origin) as http,
+            http.delete("/library/threads/gone") as answer,
+        ):
+            assert answer.status == 200
+        assert (await agent.call("consult", subject="boathouse"))["found"] == []
+        assert (await agent.call("grep", pattern="boathouse"))["lines"] == []
+        assert (await agent.call("recall"))["insights"] == []
+        assert (await agent.call("sessions"))["matched"] == 0
+        assert (await agent.call("plan_reading", questions=["boathouse"]))["parts"] == []
+        assert (await agent.call("desk_get", session="agent"))["block"] == ""
+        assert "no " in await agent.refused("open", record=record)
+        turn = await agent.call("prepare", session="new", message="What opens the boathouse?")
+        assert "blue key" not in str(turn["messages"])
+        for uri in (f"library://record/{record}", "library://thread/gone"):
+            with pytest.raises(MCPError, match="no "):
+                await agent.client.read_resource(uri)
+
+
+@with_agent
 async def test_prompts_name_the_session(agent: Agent) -> None:
     names = {prompt.name for prompt in (await agent.client.list_prompts()).prompts}
     assert names == {"start_of_session", "end_of_session"}

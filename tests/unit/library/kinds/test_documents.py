@@ -20,6 +20,7 @@ from library.kinds.record import Facts
 from library.library import Library
 from library.records import SearchQuery
 from library.verify import verify
+from tests.unit.library.extracting.test_extract import pdf_of
 from tests.unit.library.teller import START, Teller, opened
 
 CODE = "".join(
@@ -93,6 +94,17 @@ async def test_a_document_is_found_by_part_with_its_source_and_lines(ann: Reader
     opened_at = await ann.open(shelved.record.id, first, last)
     assert opened_at.text == "".join(wanted)
     assert (opened_at.who, opened_at.line_count) == (place, 360)
+
+
+async def test_a_pdf_is_cited_by_its_pages_and_a_page_of_html_by_its_lines(ann: Reader) -> None:
+    pages = [f"The {bird} nests on ledge {at}." for at, bird in enumerate(("kestrel", "falcon"))]
+    shelved = await ann.shelve("report.pdf", pdf_of(*(f"{one} " * 60 for one in pages)))
+    assert (shelved.state, shelved.record.facts.type) == ("new", "pdf")
+    assert (await ann.find("falcon"))[0] == "report.pdf:p2"
+    assert (await ann.find("kestrel"))[0].startswith("report.pdf:p1")
+    await ann.shelve("page.html", b"<h1>Owls</h1><p>The owl hunts at night.</p><script>x</script>")
+    assert await ann.find("owl hunts") == ["page.html:1-3"]
+    assert await ann.find("script") == []
 
 
 async def test_code_is_cut_between_functions(ann: Reader) -> None:
