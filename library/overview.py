@@ -20,23 +20,32 @@ class Domains:
     projects: dict[str, int]
     types: dict[str, int]
     tags: dict[str, int]
+    matched: dict[str, int]
+    """How many different projects, types and tags there are, shown or not."""
     records: int
     is_truncated: bool
     """Only the newest records were counted, or rare names are left out."""
 
 
-async def sessions(
-    store: Store, *, collection_id: int | None, containing: str = ""
-) -> list[dict[str, Any]]:
-    """Return the conversations whose name, id or beginning holds a text (capitals or not), the last
-    used first, of the `COUNT_MAX` last used."""
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Conversations, the last used first."""
+
+    found: list[dict[str, Any]]
+    is_whole: bool
+    """False: there are more than the `COUNT_MAX` last used, which were looked through."""
+
+
+async def sessions(store: Store, *, collection_id: int | None, containing: str = "") -> Sessions:
+    """Return the conversations whose name, id or beginning holds a text, capitals or not."""
     wanted = containing.casefold()
-    rows = await store.threads(collection_id=collection_id, limit=COUNT_MAX)
-    return [
+    rows = await store.threads(collection_id=collection_id, limit=COUNT_MAX + 1)
+    found = [
         {**row, "title": " ".join((row["title"] or "").split())[:TITLE_CHARS]}
-        for row in rows
+        for row in rows[:COUNT_MAX]
         if wanted in f"{row['id']}\n{row['session_id']}\n{row['title']}".casefold()
     ]
+    return Sessions(found, is_whole=len(rows) <= COUNT_MAX)
 
 
 async def domains(store: Store, *, reach: int | frozenset[int], limit: int) -> Domains:
@@ -52,6 +61,7 @@ async def domains(store: Store, *, reach: int | frozenset[int], limit: int) -> D
         projects=dict(projects.most_common(limit)),
         types=dict(types.most_common(limit)),
         tags=dict(tags.most_common(limit)),
+        matched={"projects": len(projects), "types": len(types), "tags": len(tags)},
         records=count,
         is_truncated=is_cut or count > len(records),
     )

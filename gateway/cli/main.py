@@ -69,7 +69,7 @@ there is a dot in it), and what the list of commands says."""
 
 EXIT_CODES = """Exit codes: 0 done; 1 a problem was found, or what was named does not exist;
 2 the command line or a setting is wrong; 3 the gateway or its database cannot be used now;
-130 stopped with Ctrl-C."""
+130 stopped with Ctrl-C; 141 who read the output in a pipe has gone."""
 
 
 class LazyGroup(click.Group):

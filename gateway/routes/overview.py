@@ -42,7 +42,13 @@ class OverviewRoutes:
             ),
             containing=text(request, "containing") or "",
         )
-        return json_response({"sessions": found[:limit], "count": len(found)})
+        return json_response(
+            {
+                "sessions": found.found[:limit],
+                "count": len(found.found),
+                "is_truncated": not found.is_whole or len(found.found) > limit,
+            }
+        )
 
     async def domains(self, request: Request) -> Response:
         library, _, _ = self._gateway.opened()

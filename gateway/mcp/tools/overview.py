@@ -19,7 +19,9 @@ class Listed:
     sessions: list[dict[str, Any]]
     shown: int
     matched: int
+    """Of the thousand last used."""
     is_truncated: bool
+    """More match than are shown, or there are more than a thousand."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Domains:
     projects: dict[str, int]
     types: dict[str, int]
     tags: dict[str, int]
+    matched: dict[str, int]
+    """How many different ones there are of each, shown or not."""
     records: int
     is_truncated: bool
     """Only the newest records were counted, or rare names are left out."""
@@ -58,20 +62,16 @@ class OverviewTools:
     ) -> Listed:
         """List the conversations that are recorded, the last used first."""
         asker = await self.access.asker(context)
-        matching = [
-            {**row, "title": cut(row["title"], LINE_CHARS)}
-            for row in await sessions(
-                asker.library.store,
-                collection_id=asker.collection_id,
-                containing=containing or "",
-            )
-        ]
+        found = await sessions(
+            asker.library.store, collection_id=asker.collection_id, containing=containing or ""
+        )
+        matching = [{**row, "title": cut(row["title"], LINE_CHARS)} for row in found.found]
         kept = within(matching[:limit])
         return Listed(
             sessions=kept,
             shown=len(kept),
             matched=len(matching),
-            is_truncated=len(kept) < len(matching),
+            is_truncated=len(kept) < len(matching) or not found.is_whole,
         )
 
     async def status(self, context: Context) -> Status:

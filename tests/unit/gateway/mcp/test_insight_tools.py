@@ -101,6 +101,7 @@ async def test_domains_are_counted(agent: Agent) -> None:
         "projects": {"web": 1},
         "types": {"fact": 1, "rule": 1},
         "tags": {"a": 2, "b": 1},
+        "matched": {"projects": 1, "types": 2, "tags": 2},
         "records": 2,
         "is_truncated": False,
     }

@@ -15,7 +15,8 @@ from gateway.mcp.greeting import greeting
 from gateway.mcp.names import SETS, TOOLS
 from gateway.mcp.shapes import ANSWER_CHARS
 from governor.governor import Governor
-from tests.unit.gateway.mcp.agents import Agent, agent_at, texts, with_agent
+from library import overview
+from tests.unit.gateway.mcp.agents import Agent, agent_at, agent_on, texts, with_agent
 from tests.unit.gateway.serving import chat, served_at
 
 LIST = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
@@ -296,6 +297,18 @@ async def test_a_deleted_thread_is_gone_from_every_tool_and_resource(tmp_path: P
         for uri in (f"library://record/{record}", "library://thread/gone"):
             with pytest.raises(MCPError, match="no "):
                 await agent.client.read_resource(uri)
+
+
+async def test_sessions_beyond_those_that_are_looked_through_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more than a thousand the answer said that a thousand matched, and that these were all."""
+    monkeypatch.setattr(overview, "COUNT_MAX", 2)
+    async with agent_on(tmp_path) as agent:
+        for number, is_cut in ((1, False), (2, False), (3, True)):
+            await agent.call("prepare", session=f"s{number}", message="Hello.")
+            told = await agent.call("sessions")
+            assert (told["shown"], told["is_truncated"]) == (min(number, 2), is_cut)
 
 
 @with_agent

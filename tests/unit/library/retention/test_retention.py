@@ -125,6 +125,31 @@ async def test_a_word_that_keeps_one_leaves_a_quota_to_the_next(
     assert [(step.action, step.holding.id) for step in plan.steps] == [("archive", second)]
 
 
+async def test_quotas_are_kept_over_a_real_library(library: Library, clock: Clock) -> None:
+    """Of size: what is archived takes less; of count: archived by one run, purged by the next."""
+    long = "the weir is shut and the ferry waits at the eastern quay. " * 60
+    chats = []
+    for name in ("a", "b", "c"):
+        chats.append(await chat(library, name, f"{name} says: {long}"))
+        clock.pass_days(1)
+    holdings = await library.store.archive.holdings(collection_id=None, limit=9)
+    whole = sum(one.stored_bytes for one in holdings)
+    by_size = Policy([Rule(most_bytes=whole - 100)])
+    assert (await library.retention.run(by_size, collection_id=None)).archived == 1
+    assert await archived(library) == [chats[0]]  # The longest untouched.
+    holdings = await library.store.archive.holdings(collection_id=None, limit=9)
+    assert sum(one.stored_bytes for one in holdings) <= whole - 100
+    assert (await library.retention.run(by_size, collection_id=None)).archived == 0
+    by_count = Policy([Rule(most_records=2)])
+    done = await library.retention.run(by_count, collection_id=None)
+    assert (done.purged, sorted(await ids(library))) == (1, sorted(chats[1:]))
+    smaller = Policy([Rule(most_records=1)])
+    for expected in ((1, 0), (0, 1), (0, 0)):
+        done = await library.retention.run(smaller, collection_id=None)
+        assert (done.archived, done.purged) == expected
+    assert await ids(library) == chats[2:]
+
+
 async def test_a_run_of_one_collection_leaves_others_alone(library: Library, clock: Clock) -> None:
     ours = await chat(library, "a")
     other = Teller(library, "b", collection="other")
