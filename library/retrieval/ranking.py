@@ -347,7 +347,10 @@ def _surroundings(
 
 
 def _newest_copies(candidates: Sequence[Candidate], order: Sequence[int]) -> dict[int, int]:
-    newest: dict[int, int] = {}
+    newest = {candidates[at].fingerprint: at for at in order}
+    if len(newest) == len(order):
+        return newest  # As a rule there are none.
+    newest.clear()
     for at in order:
         one = candidates[at]
         known = newest.get(one.fingerprint)

@@ -28,6 +28,7 @@ from library.embedding.protocol import Embedder
 from library.library import Library
 from library.records import IncomingMessage, IncomingTurn, Scope, SearchQuery, SearchResult
 from library.runtime.allocator import limit_heaps
+from library.runtime.garbage import set_aside
 from library.store.sqlite import SqliteStore
 from scripts.bench.clients import percentile
 from scripts.bench.growth_material import Material, TurnedEmbedder
@@ -147,6 +148,7 @@ async def ask(material: Material, *, db: str, count: int) -> dict[str, Any]:
                     break
                 await asyncio.sleep(0.01)
         figures: dict[str, Any] = {"load_s": time.perf_counter() - started}
+        set_aside()  # As the gateway does.
         questions = map(material.question, itertools.count())
         scopes: tuple[Scope, ...] = ("thread", "project")
         for scope in scopes:
