@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from library.grep.runs import PIECE_CHARS, fold
+from library.grep.runs import PIECE_CHARS, ascii_runs, fold
 
 _WORD = re.compile(r"\w+")
 SLIPS_MAX = 2
@@ -24,21 +24,24 @@ class Likeness:
         self._wanted = wanted
         self._at_least = at_least
         self._known: dict[str, tuple[float, ...]] = {}
-        """How like a word is to each of those wanted."""
+        """How like a word is to each of those wanted, of words that are like one."""
+        self._unlike: set[str] = set()
+        """Words that are like none: nearly all, passed over without a look at each."""
 
     def lines(self, text: str) -> Iterator[tuple[int, str, float]]:
         """Yield number, text and likeness of each line that holds all words wanted, or nearly: the
         mean over these of each one's best."""
-        folded = fold(text)
-        near = [word for word in set(_WORD.findall(folded)) if any(self._scores(word))]
+        there = ascii_runs(text) if text.isascii() else {*_WORD.findall(fold(text))}
+        near = [word for word in there - self._unlike if any(self._scores(word))]
         if not self._is_each_there(near):
             return
+        folded = fold(text)
         for number, (line, own) in enumerate(
             zip(folded.split("\n"), text.split("\n"), strict=True), 1
         ):
-            there = [word for word in near if word in line]
-            if self._is_each_there(there):
-                words = set(_WORD.findall(line)) & {*there}
+            held = [word for word in near if word in line]
+            if self._is_each_there(held):
+                words = set(_WORD.findall(line)) & {*held}
                 if self._is_each_there(words):
                     yield number, own, self._mean(words)
 
@@ -54,7 +57,10 @@ class Likeness:
         if found is None:
             own = word[:PIECE_CHARS]
             found = tuple(similarity(one, own, self._at_least) for one in self._wanted)
-            if len(self._known) < KNOWN_MAX:
+            if not any(found):
+                if len(self._unlike) < KNOWN_MAX:
+                    self._unlike.add(word)
+            elif len(self._known) < KNOWN_MAX:
                 self._known[word] = found
         return found
 

@@ -22,13 +22,16 @@ _ASCII = "".join(one.lower() if _RUN.match(one) else " " for one in map(chr, ran
 def runs_of(text: str, start: int, stop: int) -> set[str]:
     """Return the pieces of all runs of a passage; one that a passage's end parts counts to both."""
     part = text[max(0, start - PIECE_CHARS) : stop + PIECE_CHARS]
-    if part.isascii():  # Its runs are found and folded in a fifth of the time.
-        runs = {*part.translate(_ASCII).split()}
-    else:
-        runs = {fold(run) for run in _RUN.findall(part)}
+    runs = ascii_runs(part) if part.isascii() else {fold(run) for run in _RUN.findall(part)}
     if max(map(len, runs), default=0) <= PIECE_CHARS:
         return runs
     return {piece for run in runs for piece in _pieces(run)}
+
+
+def ascii_runs(text: str) -> set[str]:
+    """Return the runs of a text that is ASCII, folded, however long each is: found in a fifth of
+    the time that others take."""
+    return {*text.translate(_ASCII).split()}
 
 
 def folded(literal: str) -> str:

@@ -1,6 +1,8 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from library.grep.fuzzy import Likeness, similarity
+from library.grep.fuzzy import Likeness, similarity, words_of
 
 
 def like(wanted: str, line: str) -> float:
@@ -33,3 +35,13 @@ def test_accents_and_case_are_letters_like_others() -> None:
 def test_so_many_slips_and_no_more() -> None:
     assert similarity("constantinople", "constantinapel", 0.75) == pytest.approx(1 - 2 / 14)
     assert similarity("constantinople", "konstantinapel", 0.75) == 0
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(alphabet="ab \nİiéÉ\u0307", max_size=30), max_size=6))
+def test_what_was_compared_before_changes_nothing(texts: list[str]) -> None:
+    like = Likeness(["abba"], at_least=0.75)
+    for text in [*texts, *texts, *map(str.swapcase, texts)]:
+        alone = [*Likeness(["abba"], at_least=0.75).lines(text)]
+        assert [*like.lines(text)] == alone
+        assert bool(alone) == any(similarity("abba", word, 0.75) for word in words_of(text))
