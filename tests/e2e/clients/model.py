@@ -26,6 +26,10 @@ REFUSAL_STATUS = 403
 UNKNOWN = "I do not know that number."
 CALL_ID = "call_weather_1"
 PIECES_MIN = 2
+_ASIDE = re.compile(
+    r"<reading_desk.*</reading_desk>|<system-reminder>.*?</system-reminder>", re.DOTALL
+)
+"""What stands beside the user's words: our desk, and what Claude Code tells of itself."""
 _ECHO = f"echo {WEATHER_RESULT}"
 SHELLS: dict[str, Json] = {
     "exec_command": {"cmd": _ECHO},
@@ -105,7 +109,7 @@ def read(seen: Seen) -> Asked:
         protocol=protocol,
         is_stream=body.get("stream") is True,
         words=system + "\n".join(_text(item.get("content")) for item in items),
-        question=re.sub(r"<reading_desk.*</reading_desk>", "", question, flags=re.DOTALL),
+        question=_ASIDE.sub("", question),
         results=tuple(results),
         tools=tuple(_tool_names(body.get("tools") or [])),
     )
