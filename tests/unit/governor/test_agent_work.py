@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.chat import message as chat_dialect
 from gateway.wire.chat.message import message_of
+from gateway.wire.wires import WIRES
 from governor.counting import Counters
 from governor.desk.plan import says_plan
 from governor.governor import Clock, Governor
@@ -23,7 +23,7 @@ from library.library import Library
 from library.records import TurnState
 from library.runtime.options import LibraryOptions
 from scripts.bench.agent_sessions import TASK, joined, synthetic
-from tests.e2e.legality import violations
+from tests.e2e.protocols import CHAT, MESSAGES, RESPONSES, Protocol
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "transcripts"
 MODEL = "gpt-4o-mini"
@@ -35,7 +35,9 @@ _numbers = itertools.count()
 class Agent:
     """Sends a transcript again with every step, and sees what goes out."""
 
-    def __init__(self, folder: Path, budget_tokens: int) -> None:
+    def __init__(self, folder: Path, budget_tokens: int, protocol: Protocol = CHAT) -> None:
+        self.protocol = protocol
+        self._wire = next(wire for wire in WIRES if wire.name == protocol.name)
         self.runner = asyncio.Runner()
         options = LibraryOptions(db=folder / "library.db", embedder="none")
         self._library = self.runner.run(Library.open(options))
@@ -54,9 +56,10 @@ class Agent:
         self.runner.run(self._library.close())
         self.runner.close()
 
-    def prompt(self, talk: Sequence[Json]) -> tuple[list[Json], PreparedTurn]:
-        """Return the messages that go out for a transcript; the turn is committed."""
-        messages = tuple(map(message_of, talk))
+    def prompt(self, talk: Sequence[Json]) -> tuple[Json, PreparedTurn]:
+        """Return the request that goes out for a transcript; the turn is committed."""
+        asked = self.protocol.request({"model": MODEL, "messages": [*talk]})
+        request = self._wire.decode(json.dumps(asked).encode(), None)
         turn = self.runner.run(
             self._governor.prepare(
                 TurnRequest(
@@ -66,19 +69,18 @@ class Agent:
                     identified_by="test",
                     model=MODEL,
                     upstream="test",
-                    messages=messages,
-                    schemas=(),
+                    messages=request.messages,
+                    schemas=request.schemas,
                     reply_tokens=None,
                     policy=self.policy,
                     counter=self.counter,
-                    dialect=chat_dialect,
+                    dialect=self._wire.dialect,
                 )
             )
         )
         self.runner.run(self._governor.commit(turn, Outcome(TurnState.DONE)))
-        if turn.plan is None:
-            return list(talk), turn
-        return [chat_dialect.written(planned).raw for planned in turn.plan], turn
+        body: Json = json.loads(self._wire.encode(request, turn.plan))
+        return body, turn
 
 
 @pytest.fixture(params=[8_000, 32_000])
@@ -111,18 +113,24 @@ def said(prompt: Sequence[Json]) -> str:
     return "\n".join(str(message.get("content")) for message in prompt)
 
 
+def bare(text: str) -> str:
+    """Return a text without its spaces: protocols write the arguments of a call differently."""
+    return "".join(text.split())
+
+
 def check(agent: Agent, talk: Sequence[Json]) -> tuple[str, PreparedTurn]:
     """Check what holds for every step of an agent; return the prompt's words."""
-    prompt, turn = agent.prompt(talk)
+    body, turn = agent.prompt(talk)
     budget = agent.policy.budget_tokens
-    assert violations({"model": MODEL, "messages": prompt}, budget_tokens=budget) == []
+    assert agent.protocol.violations(body, budget) == []
+    prompt = agent.protocol.read(body)["messages"]
     words = said(prompt)
     task = next(message["content"] for message in reversed(talk) if message["role"] == "user")
     assert task in words
     plans = [one for one in map(message_of, talk) if says_plan(one)]
     if plans and turn.report.plan not in turn.report.pins_left_out:
         spoken = "\n".join([words, *(message_of(one).text for one in prompt)])
-        assert plans[-1].text in spoken, turn.report
+        assert bare(plans[-1].text) in bare(spoken), turn.report
     newest = [message for message in talk[-2:] if message["role"] == "tool"]
     for message in newest:
         if agent.counter.count(message["content"]) <= budget // 4:
@@ -139,6 +147,14 @@ def test_every_step_has_its_task_its_plan_and_what_came_last(agent: Agent) -> No
         _, turn = check(agent, transcript)
         plans += bool(turn.report.plan)
     assert plans > 5  # It was held beside the window, and not by luck in it.
+
+
+@pytest.mark.parametrize("protocol", [MESSAGES, RESPONSES], ids=lambda one: one.name)
+def test_every_step_has_them_in_the_other_protocols_too(tmp_path: Path, protocol: Protocol) -> None:
+    agent = Agent(tmp_path, 8_000, protocol)
+    for transcript in steps(synthetic(steps=STEPS // 2).messages):
+        check(agent, transcript)
+    agent.close()
 
 
 @pytest.mark.parametrize("name", ["swe_agent_tools", "tau_airline"])
