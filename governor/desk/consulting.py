@@ -121,7 +121,7 @@ class Consulting:
         except StoreUnavailable:
             return replace(last if isinstance(last, Lying) else Lying(), degraded=UNREACHED)
         query = self._query(self.recorded, window, pinned, room, team_ids)
-        if isinstance(last, Lying) and self._follows_steps():
+        if isinstance(last, Lying) and self._follows_steps() and self._was_asked():
             return await self._with_named(query, window, room, last)
         wanted, degraded = await self._wanted(query, window, room)
         if degraded == UNREACHED:
@@ -266,6 +266,10 @@ class Consulting:
 
     def _follows_steps(self) -> bool:
         return self.policy.placement == "attached" and self._is_step()
+
+    def _was_asked(self) -> bool:
+        """Tell whether the last prompt was for this question: it may come with its first steps."""
+        return self.state is not None and self._is_own(self.state.question_seq)
 
     def _is_step(self) -> bool:
         """Tell whether a step of a tool loop is answered, and not the user's question."""

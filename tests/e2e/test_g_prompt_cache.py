@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+import httpx
+
 from tests.e2e.answers import Json
 from tests.e2e.conftest import Ask
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.talk import assistant, filler, small_talk, system, tool, user
+from tests.e2e.talk import assistant, filler, small_talk, system, tool, tool_steps, user
 
 BUDGET_TOKENS = 2_000
 TURNS = 24
@@ -88,3 +90,32 @@ def test_cache_control_markers_survive_where_their_message_survives(ask: Ask, to
     assert sent[0] == talk[0] and talk[-3] in sent
     assert sent[-1]["content"][-1] == talk[-1]["content"][0]
     assert json.dumps(sent).count("cache_control") == 3
+
+
+def test_a_prompt_has_one_order_and_pinned_records_keep_theirs(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """Issue 4; DESIGN 4.6: tools, system, pinned, window, desk, the last user text, its loop."""
+    facts = [f"{topic} the {name} key hangs in hall {name}" for name in ("ibis", "crane", "heron")]
+    talk: list[Json] = [system("Be brief.")]
+    for fact in facts:
+        talk += [user(fact), assistant("Noted.")]
+    talk += small_talk(topic, turns=30)
+    reply, _ = ask([*talk, user("ok?")], budget=BUDGET_TOKENS)
+    gateway.wait_indexed()
+    ids = {row["text"]: row["id"] for row in gateway.events() if row["text"] in facts}
+    for fact in (facts[2], facts[0]):  # The newer one first.
+        pinned = httpx.post(f"{gateway.origin}/library/pins", json={"event_id": ids[fact]})
+        assert pinned.status_code == 200
+    steps = tool_steps(topic, steps=1, words=10)
+    talk += [user("ok?"), assistant(reply.text), user("Where does the crane key hang?"), *steps]
+    tools = [tool("zeta"), tool("look")]
+    _, seen = ask(talk, budget=BUDGET_TOKENS, tools=tools)
+    sent = seen.json["messages"]
+    assert seen.json["tools"] == tools and sent[0] == talk[0] and sent[-2:] == steps
+    first, asked = sent[1]["content"], sent[-3]["content"]
+    assert first.startswith("<pinned")
+    assert 0 < first.index(facts[2]) < first.index(facts[0])
+    assert sent[2:-3] == talk[-len(sent) + 2 : -3]
+    assert asked.startswith("<reading_desk") and facts[1] in asked
+    assert asked.endswith("\n\nWhere does the crane key hang?")
