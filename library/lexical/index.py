@@ -24,6 +24,7 @@ from tantivy import Occur, Query
 from library.lexical.errors import mapped
 from library.lexical.runs import RUNS, SPACES, Held, Holders, held_clauses, newest_holders
 from library.lexical.scope import scope_clauses
+from library.lexical.scope import term as term_of
 from library.lexical.segments import beside_deleted
 from library.records import Where
 from library.retrieval.ranking import Candidate
@@ -218,11 +219,11 @@ class Lexical:
             return []
         with mapped():
             wanted = Query.boolean_query(
-                [(Occur.Should, self._term("place", _place(*place))) for place in places]
+                [(Occur.Should, term_of(self._schema, "place", _place(*place))) for place in places]
             )
             clauses = [
                 (Occur.Must, Query.const_score_query(query, 0.0))
-                for query in (wanted, self._term("ordinal", 0))
+                for query in (wanted, term_of(self._schema, "ordinal", 0))
             ]
             searcher = self._index.searcher()
             hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
@@ -235,7 +236,7 @@ class Lexical:
         with mapped():
             # One term each: a set of as many takes more than twice the time.
             wanted = Query.boolean_query(
-                [(Occur.Should, self._term("key", _passage_key(*key))) for key in keys]
+                [(Occur.Should, term_of(self._schema, "key", _passage_key(*key))) for key in keys]
             )
             clauses = [(Occur.Must, Query.const_score_query(wanted, 0.0))]
             return sorted(self._fetch(clauses, 1.0, len(keys)))
@@ -288,9 +289,6 @@ class Lexical:
     def _word(self, term: str, weight: float) -> Query:
         query = Query.term_query(self._schema, _WORDS, term, "freq")
         return query if weight == 1.0 else Query.boost_query(query, weight)
-
-    def _term(self, field: str, value: int) -> Query:
-        return Query.term_query(self._schema, field, value)
 
     def _is_nearly_all(self, where: Where) -> bool:
         """Tell whether little of the index can be out of scope; what was deleted counts too."""
