@@ -130,6 +130,17 @@ def test_a_scope_looked_at_afterwards_finds_what_a_scope_in_the_query_finds(
     assert scores[0] == scores[1]
 
 
+def test_of_equal_finds_the_newest_are_taken_however_few_are_looked_at_first(
+    tmp_path: Path,
+) -> None:
+    lexical = Lexical(tmp_path / "index")
+    lexical.add([document(seq, "deploy rockets") for seq in range(1, 61)], replaced=())
+    lexical.commit()
+    everything = where(thread=None, others=True)
+    best = lexical.search(everything, {"deploy": 1.0}, full_score=1.0, limit=40)
+    assert [one.seq for one in best] == [*range(60, 20, -1)]
+
+
 def test_an_index_shared_with_others_gives_only_the_own_collection(
     lexical: Lexical, monkeypatch: pytest.MonkeyPatch
 ) -> None:
