@@ -104,7 +104,7 @@ FEWEST, MOST = 1_000, 30_000
 """Chances of the pasts for which `Weights.sure` was chosen."""
 CHANCE_POWER = 2
 SPEAKER_LENIENCY = 0.5
-SLIPPED_BEYOND_DOUBT = 0.8
+SLIPPED_BEYOND_DOUBT = 2 / 3
 """Share of a question's words: with so many misspelt, its score says nothing."""
 DOUBTFUL_SHARE = 0.77
 """With so much of the score that makes sure, nothing is."""
