@@ -43,13 +43,15 @@ class Generations:
         self._own: OrderedDict[int, str] = OrderedDict()
         self._tips: OrderedDict[int, Path] = OrderedDict()
         self._deleted_count = 0
+        self._deletions = 0
+        """Under way."""
         self._doubt_count = 0
         self._is_in_doubt = False
 
     @property
     def deleted_count(self) -> int | None:
         """Counts the times at which something may have been deleted; None: it is not known now."""
-        return None if self._is_in_doubt else self._deleted_count
+        return None if self._is_in_doubt or self._deletions else self._deleted_count
 
     def of(self, collection_id: int) -> tuple[str, str] | None:
         """Return what names the state of a collection; None: it is not known just now."""
@@ -72,6 +74,17 @@ class Generations:
         """Note that something was deleted."""
         self._deleted_count += 1
         self.all_changed()
+
+    @contextmanager
+    def deleting(self) -> Iterator[None]:
+        """Hold around a deletion: the store does it portion by portion and rewrites its file at
+        last, which may take minutes, and nobody may be shown meanwhile what is gone."""
+        self._deletions += 1
+        try:
+            yield
+        finally:
+            self._deletions -= 1
+            self.deleted()
 
     def moves(self, recorded: RecordedTurn) -> bool:
         """Tell whether recording this turn changed what can be found, and note it if so.

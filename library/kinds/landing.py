@@ -91,11 +91,10 @@ class Landing:
     async def _deleted(self, work: Callable[[], Awaitable[Gone]]) -> Gone:
         thread_nos = None
         try:
-            with self.generations.writing():
+            with self.generations.writing(), self.generations.deleting():
                 gone = await self.catalogue.forget(work)
             thread_nos = gone.thread_nos
         finally:
-            self.generations.deleted()
             self.meaning.forget(thread_nos)
             self.search.paths.forget()
             self.search.listing.forget()

@@ -9,7 +9,7 @@ import pytest
 
 from library.cache.generations import Generations
 from library.cache.kept_records import KeptRecords, deep_size, event_bytes
-from library.records import Event
+from library.records import Event, Gone
 from library.store.sqlite import SqliteStore
 from tests.unit.library.teller import Teller, opened
 
@@ -75,6 +75,28 @@ async def test_what_is_deleted_while_it_is_read_is_not_brought_back(tmp_path: Pa
             may_return.set()
             await reading
         assert await records.events(seqs, collection_id=1) == []
+
+
+async def test_what_a_deletion_has_taken_is_shown_to_nobody_while_the_rest_of_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    """DESIGN 9. It goes portion by portion, and rewrites the file at last: that takes minutes."""
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one")
+        assert teller.recorded is not None
+        seqs = teller.recorded.event_seqs
+        assert await library.events(seqs, collection_id=1)
+        shown: list[Event] = []
+
+        async def forget() -> Gone:
+            gone = await library.store.forget_thread("s", collection_id=1)
+            shown.extend(await library.events(seqs, collection_id=1))
+            return gone
+
+        await library._landing.delete(forget)
+        assert shown == []
+        assert library._generations.deleted_count is not None
 
 
 async def test_while_a_write_is_in_doubt_nothing_is_remembered(tmp_path: Path) -> None:
