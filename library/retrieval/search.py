@@ -148,7 +148,7 @@ class Search:
         look = None
         if serving is not None and row is not None:
             look = await self._look(where, serving, row, degraded)
-        found, cosines = await self._further(query, where, look, found)
+        found, cosines = await self._further(query, where, look, found, degraded)
         tail, is_cut = await self._waiting(
             query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
@@ -197,8 +197,7 @@ class Search:
                     break
                 limit *= 4
         except LexicalUnavailable:
-            self._on_damage()
-            degraded.append("lexical")
+            self._say_damaged(degraded)
             return weighed_question(dict.fromkeys(stems(words), 1.0)), []
         return question, live
 
@@ -226,7 +225,12 @@ class Search:
         return Look(tuple(matrices), row)
 
     async def _further(
-        self, query: SearchQuery, where: Where, look: Look | None, found: Sequence[Candidate]
+        self,
+        query: SearchQuery,
+        where: Where,
+        look: Look | None,
+        found: Sequence[Candidate],
+        degraded: list[str],
     ) -> tuple[list[Candidate], dict[Key, float]]:
         """Return what was `found` with the passages that are most like the question, and with what
         was said next to the best of both; and how like it they are."""
@@ -258,8 +262,14 @@ class Search:
                 )
                 around, cosines = beside[0], cosines | beside[1]
         except LexicalUnavailable:
-            return list(found), {}  # Said by `_by_words`, too.
+            self._say_damaged(degraded)
+            return together(near, have), cosines
         return found + await self._live(around, where.thread_no), cosines
+
+    def _say_damaged(self, degraded: list[str]) -> None:
+        self._on_damage()
+        if "lexical" not in degraded:
+            degraded.append("lexical")
 
     def _kept_live(self, own_thread: int | None, found: list[Candidate]) -> list[Candidate] | None:
         """Return what `_live` does, if that can be told from memory; from any thread."""

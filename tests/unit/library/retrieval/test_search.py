@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from library.embedding.hashing import HashingEmbedder
 from library.embedding.protocol import EmbedderUnavailable
-from library.lexical import Lexical
+from library.lexical import Lexical, LexicalUnavailable
 from library.reading.questions import QuestionKind
 from library.records import IncomingMessage, Segment, Where
 from library.retrieval import fetching, scope, search
@@ -147,9 +147,12 @@ async def test_only_positions_before_the_window_are_found(tmp_path: Path) -> Non
 async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looked_up: list[int] = []
+
     def look_up_all(
         look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
     ) -> tuple[list[Candidate], dict[Key, float], bool]:
+        looked_up.append(limit)
         near = look.nearest(where, limit=limit)
         return lexical.passages([*near]), near | look.cosines(have.values()), len(near) == limit
 
@@ -164,8 +167,27 @@ async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_a
             found = await library.search(query)
             with monkeypatch.context() as patch:
                 patch.setattr(fetching, "look_near", look_up_all)
-                assert await library.search(query) == found
+                assert await library._search.run(query) == found  # No ranking of before.
             assert {"lexical", "dense"} <= set.union(*(set(hit.signals) for hit in found.hits))
+        assert looked_up
+
+
+async def test_an_index_that_breaks_after_the_words_were_found_is_said_and_they_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DESIGN 8. It was taken for said already, by a search for words that had gone well."""
+
+    def broken(*_: object) -> tuple[list[Candidate], dict[Key, float]]:
+        raise LexicalUnavailable("the index is damaged")
+
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("The launch code is kestrel")
+        await teller.indexed()
+        monkeypatch.setattr(search, "look_around", broken)
+        result = await teller.ask("What is the launch code?")
+        assert [hit.event.text for hit in result.hits] == ["The launch code is kestrel"]
+        assert result.degraded == ("lexical",)
 
 
 async def test_as_many_passages_are_fetched_by_likeness_as_are_wanted_within_bounds(
