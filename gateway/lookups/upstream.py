@@ -110,7 +110,7 @@ class LookingUp:
                 await reply.aclose()
                 raise
             if held.is_overgrown and not is_plain and reply.status < OK_BELOW:
-                await reply.aclose()
+                await held.drop()
                 is_plain = True
                 reply = await self._upstream.open(rounds.plain())
                 continue
@@ -185,6 +185,11 @@ class HeldReply:
             yield self.body
             async for chunk in rest:
                 yield chunk
+
+    async def drop(self) -> None:
+        """End an answer that nobody reads on."""
+        await self._rest.aclose()
+        await self._reply.aclose()
 
     async def aclose(self) -> None:
         await self._reply.aclose()

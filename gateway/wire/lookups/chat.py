@@ -105,7 +105,7 @@ class ChatSplice:
         """Of the newest call with an index."""
         self._nameless: dict[int, CallPieces] = {}
         """Calls of this round of which it is not known whose they are."""
-        self._has_own_call = False
+        self._has_own_call = self._has_let_go = False
         self._usage: Any = None
         self._carried: Any = None
         """What the rounds before used."""
@@ -137,6 +137,7 @@ class ChatSplice:
         self._held.clear()
         self._forget_calls()
         self._has_own_call = self.is_waiting = self.has_ended = self._is_as_it_came = False
+        self._has_let_go = False
         self._has_gap = not self._last_words or self._last_words[-1:].isspace()
 
     def close(self) -> bytes:
@@ -145,6 +146,7 @@ class ChatSplice:
 
     def let_go(self) -> bytes:
         # Arguments without end, and still no name: whose they are will not be known.
+        self._has_let_go = True
         self._numbers |= dict.fromkeys(self._nameless)
         self._nameless.clear()
         return b""
@@ -247,11 +249,13 @@ class ChatSplice:
         self._nameless.pop(index, None)
         pieces = waiting or CallPieces()
         pieces.add(fragment)
-        if self._may_be_ours(pieces):
+        may_be_ours = self._may_be_ours(pieces)
+        if may_be_ours and not self._has_let_go:
             self._nameless[index] = pieces
             self._is_as_it_came = False
             return None
-        self._begin(index, is_ours=pieces.is_function and pieces.name in self._names)
+        is_named = pieces.is_function and pieces.name in self._names
+        self._begin(index, is_ours=is_named or may_be_ours)
         return fragment if waiting is None else pieces.value()
 
     def _is_new(self, index: int, fragment: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """What one answer over several rounds may hold of the gateway's memory (DESIGN 1.13)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, cast
 
 import orjson
@@ -83,6 +83,31 @@ async def test_a_body_that_is_too_long_to_be_kept_is_asked_for_again_without_our
     first, second = (request.body for request in upstream.asked)
     assert b"library_search" in first and b"library_" not in second
     assert upstream.answers[0].is_closed
+
+
+async def test_an_answer_that_is_read_no_further_is_ended_before_another_is_asked_for() -> None:
+    is_ended: list[bool] = []
+
+    class Ending(Replies):
+        async def open(self, request: Any) -> Upstream:
+            reply = await super().open(request)
+            if len(self.asked) == 1:
+                chunks = reply.chunks
+
+                async def noted() -> AsyncGenerator[bytes, None]:
+                    try:
+                        async for chunk in chunks():
+                            yield chunk
+                    finally:
+                        is_ended.append(True)
+
+                reply.chunks = noted  # type: ignore[method-assign]
+            else:
+                assert is_ended
+            return reply
+
+    upstream = Ending([_looks("chat")], [_says("chat")], headers=JSON)
+    assert await read(await opened("chat", upstream, limit_bytes=10)) == _says("chat")
 
 
 @pytest.mark.parametrize("name", WIRE_NAMES)

@@ -272,6 +272,23 @@ def test_a_call_that_never_gets_a_name_reaches_the_client_at_the_end_and_is_not_
     assert made_calls(spliced("chat", [cut])) == [], "half a call, and perhaps of ours"
 
 
+def test_where_there_is_no_room_no_later_call_waits_for_its_name_either() -> None:
+    """DESIGN 1.13: its arguments may have no end."""
+    splice = ROUNDS["chat"].splice(NAMES)
+    fragments = _fragments(0, "look", json.dumps({"query": "held"}), "at the end")
+    fragments[1]["function"].pop("name")
+    named = {"index": 0, "function": {"name": "look", "arguments": ""}}
+    shown = splice.let_go()
+    for block in Blocks().feed(
+        b"".join(_chunk({"tool_calls": [one]}) for one in [*fragments, named])
+    ):
+        shown += splice.take(block)
+    assert b"look" in shown and b"held" not in shown
+    splice.go_on()
+    body = chat([("theirs", "held")], "behind the arguments")
+    assert b"held" in b"".join(map(splice.take, Blocks().feed(body))), "there may be room again"
+
+
 def test_a_name_of_the_clients_that_ours_begin_with_is_its_own() -> None:
     fragments = [
         {"index": 0, "id": "a", "type": "function", "function": {"name": "library"}},
