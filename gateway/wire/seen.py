@@ -55,9 +55,9 @@ class SeenMessages:
             for item, messages in zip(items, found, strict=True):
                 if messages is not None:
                     used(item)
-        missed_count = found.count(None)
-        self.misses += missed_count
-        self.hits += len(found) - missed_count
+            missed_count = found.count(None)
+            self.misses += missed_count
+            self.hits += len(found) - missed_count
         return found
 
     def keep(self, item: bytes, messages: tuple[Message, ...]) -> None:

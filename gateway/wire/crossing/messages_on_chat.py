@@ -293,9 +293,8 @@ class MessagesExchange:
         error: dict[str, Any] = {"type": error_type(status), "message": told}
         own = fields.get("error") if isinstance(fields, dict) else None
         code = own.get("code") if isinstance(own, dict) else None
-        if (
-            isinstance(code, str) and code.isascii()
-        ):  # Where programs look for it (gateway/wire/messages/shape.py).
+        if isinstance(code, str) and code.isascii():
+            # Where programs look for it (gateway/wire/messages/shape.py).
             error["details"] = {"error_code": code}
         return orjson.dumps({"type": "error", "error": error})
 

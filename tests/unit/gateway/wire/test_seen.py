@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -76,3 +77,16 @@ def test_a_bad_message_is_named_by_its_place_each_time() -> None:
         with pytest.raises(MalformedTranscript) as caught:
             decode(body(*[said("ok")] * index, {"role": 5}), seen)
         assert caught.value.index == index
+
+
+def test_what_is_counted_is_counted_within_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large requests are read in threads: two of them at once lost counts."""
+    seen, counted = SeenMessages(), list[int]()
+
+    class Noting(nullcontext[None]):
+        def __exit__(self, *_: object) -> None:
+            counted.append(seen.misses)
+
+    monkeypatch.setattr(seen, "_lock", Noting())
+    seen.known([b"one", b"two"])
+    assert counted == [2]
