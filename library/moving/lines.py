@@ -9,7 +9,7 @@ One JSON object a line, told apart by `kind`:
              seq, text, is_partial, is_masked, found, used, used_at
     pin      thread, event, everywhere
     replacement  thread, event, older_thread, older
-    archive  thread, at, summary: behind all events of its thread
+    archive  thread, at: behind all events of its thread
 
 A thread that is no chat has a `record` as well: kind, type, importance, project, source, title,
 tags, owner (the id of the one thread that finds it), content, origin, version, told, said_at.
@@ -162,7 +162,7 @@ def replacement_line(name: str, one: MovedReplacement) -> Line:
 
 
 def archive_line(name: str, one: MovedArchive) -> Line:
-    return {"kind": "archive", "thread": name, "at": one.archived_at, "summary": one.summary}
+    return {"kind": "archive", "thread": name, "at": one.archived_at}
 
 
 def _filled(**fields: Any) -> Line:
@@ -373,7 +373,7 @@ def _archive(fields: Fields, text_of: TextOf) -> MovedArchive:
     archived_at = fields.time("at")
     if archived_at is None:
         raise BadLine("'at' is missing")
-    return MovedArchive(archived_at, fields.text_or_none("summary") or "")
+    return MovedArchive(archived_at)
 
 
 def _replacement(fields: Fields, text_of: TextOf) -> MovedReplacement:

@@ -106,10 +106,12 @@ class MovedReplacement:
 
 @dataclass(frozen=True, slots=True)
 class MovedArchive:
-    """That a thread lies in the archive; one that was wanted since it was put there is active."""
+    """That a thread lies in the archive; one that was wanted since it was put there is active.
+
+    It is summed up anew where it comes: from what is kept of its texts there, which may be masked.
+    """
 
     archived_at: datetime
-    summary: str
 
 
 Mark = MovedPin | MovedReplacement | MovedArchive

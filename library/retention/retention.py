@@ -153,8 +153,7 @@ class Retention:
         active = [one for one in await self._holdings([no]) if one.archived_at is None]
         if not active or active[0].touched_at > moved.archived_at:
             return False
-        await self._store.archive.archive(no, summary=moved.summary, now=moved.archived_at)
-        self._landing.generations.deleted()
+        await self._archive(active[0], moved.archived_at)
         return True
 
     async def restore(self, names: Sequence[str], *, collection_id: int | None) -> int:

@@ -220,8 +220,7 @@ SELECT seq, found_count, used_count, used_at FROM access
 WHERE seq IN (SELECT value FROM json_each(?))
 
 -- name: moved_archives
-SELECT a.thread_no, a.archived_at, a.summary
-FROM archive AS a JOIN thread AS t ON t.no = a.thread_no
+SELECT a.thread_no, a.archived_at FROM archive AS a JOIN thread AS t ON t.no = a.thread_no
 WHERE t.no > ifnull((SELECT no FROM thread WHERE id = :after), 0)
   AND (:collection_id IS NULL OR t.collection_id = :collection_id)
   AND (:no IS NULL OR t.no = :no)

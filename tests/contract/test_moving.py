@@ -27,6 +27,7 @@ from tests.contract.conversation import Client, digest, identify, live_texts, re
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 LONG_AGO = datetime(2019, 5, 4, 3, 2, 1, 123456, tzinfo=UTC)
 ALL = 2**62
+ABOUT = "what a thread is about"
 
 
 def event(after: bytes, role: str, text: str, **more: Any) -> MovedEvent:
@@ -288,9 +289,7 @@ async def _moved(source: SqliteStore, target: SqliteStore, size: int) -> None:
     while found := await source.moving.archived(collection_id=None, after=last, limit=size):
         for thread, mark in found:
             grafted = await target.moving.graft(thread, [], pins=[mark], now=NOW)
-            await target.archive.archive(
-                grafted.thread_no, summary=mark.summary, now=mark.archived_at
-            )
+            await target.archive.archive(grafted.thread_no, summary=ABOUT, now=mark.archived_at)
         last = found[-1][0].id
 
 
@@ -299,8 +298,8 @@ async def _want(store: SqliteStore, uses: Sequence[tuple[int, int]], archived: i
     for seq, (found_count, used_count) in enumerate(uses, 1):
         await store.archive.note({seq: Access(found_count, used_count)}, now=LONG_AGO)
     holdings = await store.archive.holdings(collection_id=None, limit=archived)
-    for at, one in enumerate(holdings):
-        await store.archive.archive(one.no, summary=f"about {at}", now=NOW)
+    for one in holdings:
+        await store.archive.archive(one.no, summary=ABOUT, now=NOW)
 
 
 async def _state(store: SqliteStore) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def moved_archives(
     where = {"collection_id": collection_id, "no": number, "after": after, "limit": limit}
     rows = connection.execute(SQL["moved_archives"], where).fetchall()
     threads = _threads(connection, {row[0] for row in rows})
-    return [(threads[no], MovedArchive(from_micros(at), said)) for no, at, said in rows]
+    return [(threads[no], MovedArchive(from_micros(at))) for no, at in rows]
 
 
 def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, MovedThread]:

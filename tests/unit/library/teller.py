@@ -35,8 +35,9 @@ async def opened(
     embedder: Embedder | None = None,
     ranking: Preset = "measured",
     cache: Tiers | None = None,
+    mask_secrets: bool = False,
 ) -> AsyncIterator[Library]:
-    store = await SqliteStore.open(db)
+    store = await SqliteStore.open(db, mask_secrets=mask_secrets)
     folder = db.with_name(f"{db.name}.index")
     name, open_embedder = given(embedder)
     library = Library(

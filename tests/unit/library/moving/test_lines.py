@@ -129,7 +129,7 @@ def test_a_replacement_is_read_as_it_was_written(name: str, one: MovedReplacemen
     assert through(replacement_line(name, one)) == Of(name, one)
 
 
-@given(NAMES, st.builds(MovedArchive, TIMES, st.text()))
+@given(NAMES, st.builds(MovedArchive, TIMES))
 def test_that_a_thread_is_archived_is_read_as_it_was_written(name: str, one: MovedArchive) -> None:
     assert through(archive_line(name, one)) == Of(name, one)
 

@@ -332,6 +332,26 @@ async def test_an_archived_thread_is_archived_in_another_library_until_it_is_wan
         assert await states(other, thread) == {not is_wanted}
 
 
+async def test_what_comes_archived_is_summed_up_from_what_is_kept_of_it_here(
+    library: Library, tmp_path: Path
+) -> None:
+    """DESIGN 9: a summary from elsewhere brought along what is masked here."""
+    secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    told = Teller(library, "keys")
+    await told.tell(f"The ferry's key is {secret} and opens the ferry.")
+    thread = thread_of(told)
+    await archive(library, thread)
+    [holding] = await library.retention.archived(collection_id=None, limit=10)
+    assert secret in holding.summary
+    events = await library.store.moving.events(collection_id=None, after=0, upto=2**62, limit=9)
+    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=None, limit=9)
+    async with opened(tmp_path / "b.db", mask_secrets=True) as other:
+        await other.graft(moved, [one for _, one in events], pins=[mark], now=START)
+        [there] = await other.retention.archived(collection_id=None, limit=10)
+        assert there.archived_at == holding.archived_at
+        assert "opens the ferry" in there.summary and secret not in there.summary
+
+
 def test_a_slice_gives_back_every_row_and_says_when_it_cannot() -> None:
     rng = random.Random(1)
     rows = [
