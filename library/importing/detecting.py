@@ -95,18 +95,24 @@ def _format_of(value: Any) -> str | None:
         return "codex"
     if isinstance(value.get("message"), dict) and value.get("type") in {"user", "assistant"}:
         return "claude-code"
-    if isinstance(value.get(WRAPPER), list) and value[WRAPPER]:
-        first = value[WRAPPER][0]
-        return _format_of(first) if isinstance(first, dict) and WRAPPER not in first else None
-    if "mapping" in value:
-        return "chatgpt"
-    if "chat_messages" in value:
-        return "claude"
+    wrapped = value.get(WRAPPER)
+    account = _account_of(wrapped[0] if isinstance(wrapped, list) and wrapped else value)
+    if account is not None:
+        return account
     if isinstance(value.get("messages"), list):
         return "openai-chat"
     if value.get("type") == "message" and isinstance(value.get("content"), list):
         return "codex"  # Of its first versions.
     return "messages" if "role" in value and ("content" in value or "tool_calls" in value) else None
+
+
+def _account_of(conversation: Any) -> str | None:
+    """Return whose account a conversation was exported from; only such ones come wrapped."""
+    if not isinstance(conversation, dict):
+        return None
+    if "mapping" in conversation:
+        return "chatgpt"
+    return "claude" if "chat_messages" in conversation else None
 
 
 Streams = Iterator[tuple[str, BinaryIO, int]]

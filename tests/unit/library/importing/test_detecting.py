@@ -66,7 +66,9 @@ def test_conversations_in_an_object_are_known(tmp_path: Path, one: object) -> No
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps({"conversations": [one, one]}, indent=1))
     assert detected(path) == ("chatgpt" if one is GPT else "claude")
-    odd_ones: tuple[object, ...] = ([], [[]], [{"conversations": []}], {})
+    # The last two are of no account, and nothing would be read of them.
+    others: tuple[object, ...] = ([{"messages": [HI]}], [HI])
+    odd_ones: tuple[object, ...] = ([], [[]], [{"conversations": []}], {}, *others)
     for odd in odd_ones:
         path.write_text(json.dumps({"conversations": odd}))
         with pytest.raises(UnknownFormat):
