@@ -46,6 +46,10 @@ LEAST_LETTERS = 5
 makes no other word."""
 SHORTEST_LETTERS = 4
 _SLIPPED = tuple(sorted({"which"} | {one for one in _ASKING_WORDS if len(one) >= SHORTEST_LETTERS}))
+_WITH_INITIAL = {
+    initial: [one for one in _SLIPPED if one[0] == initial]
+    for initial in {one[0] for one in _SLIPPED}
+}
 _LONGEST = max(map(len, _SLIPPED)) + 1
 _LETTERS = re.compile(r"[a-z]{4,}")
 _JOINING_WORDS = _ASKING_WORDS | STOP_WORDS
@@ -78,7 +82,9 @@ def _meant(word: str) -> str:
     """Return the word of asking that is one slip away, or the word itself."""
     if len(word) > _LONGEST or word in _JOINING_WORDS or word in _OTHER_WORDS:
         return word
-    return next((one for one in _SLIPPED if _is_slip(word, one)), word)
+    # A word begins as it was meant to, or with its first two letters swapped.
+    likely = (one for initial in sorted({*word[:2]}) for one in _WITH_INITIAL.get(initial, ()))
+    return next((one for one in likely if _is_slip(word, one)), word)
 
 
 def _is_slip(word: str, meant: str) -> bool:
