@@ -444,6 +444,24 @@ class TestOutbox:
         assert await store.settle(fast, [indexed(1)]) == 1
         assert await store.settle(fast, [indexed(1)]) == 0
 
+    async def test_of_a_batch_only_what_is_still_held_is_settled(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        recorded = await client.record([message("user", text) for text in ("one", "two", "three")])
+        slow = await store.claim(owner="slow", limit=9, lease_s=1, now=NOW)
+        later = NOW + timedelta(seconds=2)
+        [taken] = await store.claim(owner="fast", limit=1, lease_s=60, now=later)
+        assert taken.seq == recorded.event_seqs[0]
+        assert await store.settle(slow, [indexed(claim.seq) for claim in slow]) == 2
+        marks = await store.watermarks()
+        assert (marks.indexed, marks.pending_count) == (0, 1)
+        kept = [
+            event.seq async for page in store.indexed_events(after=0, batch=9) for event, _ in page
+        ]
+        assert kept == list(recorded.event_seqs[1:])
+        assert await store.settle([taken], [indexed(taken.seq)]) == 1
+        assert (await store.watermarks()).indexed == 3
+
     async def test_failed_work_waits_for_its_time(self, store: SqliteStore, client: Client) -> None:
         await client.record([U1])
         [claim] = await store.claim(owner="a", limit=9, lease_s=60, now=NOW)
