@@ -217,7 +217,7 @@ class _Run:
                 async for chunk in chunks:
                     uncounted_bytes += len(chunk)
                     if uncounted_bytes >= UNCOUNTED_BYTES:
-                        if not self._turn.has_room_for(uncounted_bytes):
+                        if not (coming.is_full or self._turn.has_room_for(uncounted_bytes)):
                             coming.keep_no_more()
                         uncounted_bytes = 0
                     coming.take(chunk)

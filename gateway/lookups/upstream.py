@@ -254,7 +254,7 @@ class SplicedReply:
         has_let_go = False
         async with aclosing(self._reply.chunks()) as chunks:
             async for chunk in chunks:
-                if not self._has_room_for(len(chunk)):
+                if not (reader.is_truncated or self._has_room_for(len(chunk))):
                     reader.keep_no_more()
                 ready = shown(blocks.feed(chunk))
                 if reader.is_truncated and not has_let_go:

@@ -86,7 +86,12 @@ class StreamedAnswer:
     @property
     def is_truncated(self) -> bool:
         """Not all of it is kept for the record."""
-        return self._reply().is_truncated or self._reader.oversized_count > 0
+        return self.is_full or self._reader.oversized_count > 0
+
+    @property
+    def is_full(self) -> bool:
+        """Nothing of what is still to come is kept."""
+        return self._reply().is_truncated
 
     def end(self, *, is_cut: bool) -> Ending:
         """Take the end of the body; `is_cut`: the upstream broke off."""
@@ -167,6 +172,10 @@ class WholeAnswer:
 
     @property
     def is_truncated(self) -> bool:
+        return self.is_overgrown
+
+    @property
+    def is_full(self) -> bool:
         return self.is_overgrown
 
     def end(self, *, is_cut: bool) -> Ending:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from governor.errors import BudgetTooSmall
 from governor.turn import Policy
 from library.errors import StoreUnavailable
 from library.records import TurnState
-from tests.unit.gateway.peers import JSON, Stage, Upstream
+from tests.unit.gateway.peers import EVENTS, JSON, Stage, Upstream
 
 DONE = b"data: [DONE]\n\n"
 
@@ -354,6 +355,24 @@ async def test_drain_waits_for_exchanges_that_are_still_committing() -> None:
     await draining
     assert stage.ended
     await running
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+async def test_no_more_of_an_answer_is_counted_than_may_be_kept(is_stream: bool) -> None:
+    """DESIGN 1.13: what has no end took the room of all other answers, who were refused."""
+    counted: list[int] = []
+
+    def has_room_for(size_bytes: int) -> bool:
+        counted.append(size_bytes)
+        return True
+
+    pieces = [chunk(content="x" * 20_000)] * 10 if is_stream else [b"x" * 20_000] * 10
+    upstream = Upstream(*pieces, STOP, DONE, None, headers=EVENTS if is_stream else JSON)
+    stage = Stage(upstream, is_stream=is_stream, max_reply_bytes=50_000)
+    stage.turn = replace(stage.turn, has_room_for=has_room_for)
+    await stage.run()
+    assert len(stage.client.body) > 200_000
+    assert 40_000 < sum(counted) < 90_000
 
 
 async def test_a_client_that_stops_reading_is_let_go_and_what_came_is_kept(

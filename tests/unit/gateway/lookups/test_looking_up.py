@@ -145,6 +145,22 @@ async def test_a_stream_that_there_is_no_room_to_keep_reaches_the_client_and_end
     assert end[name] in shown
 
 
+async def test_no_more_of_a_stream_is_counted_than_may_be_kept() -> None:
+    """DESIGN 1.13: what has no end took the room of all other answers."""
+    counted: list[int] = []
+
+    def has_room_for(size_bytes: int) -> bool:
+        counted.append(size_bytes)
+        return True
+
+    body = STREAMS["chat"]([("words", "word " * 2_000)])
+    pieces = [body[at : at + 1_000] for at in range(0, len(body), 1_000)]
+    upstream = Replies(pieces, headers=EVENTS)
+    shown = await read(await opened("chat", upstream, limit_bytes=5_000, has_room_for=has_room_for))
+    assert shown == body
+    assert 5_000 <= sum(counted) <= 8_000 < len(body)
+
+
 async def test_a_whole_answer_that_there_is_no_room_to_keep_passes_without_our_tools() -> None:
     upstream = Replies([_looks("chat")], [_says("chat")], headers=JSON)
     body = await read(await opened("chat", upstream, has_room_for=lambda _: False))
