@@ -175,7 +175,8 @@ class Search:
             tuple(hits),
             tuple(sorted(degraded)),
             self._backlog.indexed_upto,
-            certainty=sure if text or query.kind == "depth" else 1.0,  # Who asks for everything.
+            # Who asks for everything is not doubted, nor what is broad in words that are not known.
+            certainty=sure if text or query.kind == "depth" else 1.0,
             is_torn=is_torn,
         )
 
