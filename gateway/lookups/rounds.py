@@ -11,6 +11,7 @@ that it may still want to call; without such, the last round forbids calls.
 
 import asyncio
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Protocol
 
 import orjson
@@ -192,6 +193,7 @@ def _is_writable(message: Message) -> bool:
 def _told_apart(ids: list[str]) -> list[str]:
     """Return ids, one a call, with others for those that are empty or there already."""
     found: list[str] = []
-    for at, call_id in enumerate(ids):
-        found.append(call_id if call_id and call_id not in found else f"call_{at}")
+    free = (name for name in map("call_{}".format, count()) if name not in ids)
+    for call_id in ids:
+        found.append(call_id if call_id and call_id not in found else next(free))
     return found

@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gateway.lookups import rounds
 from gateway.lookups.offer import NAMES, schemas
 from gateway.lookups.reading import Looked, Shelf
 from gateway.lookups.rounds import Rounds
@@ -171,3 +172,13 @@ async def test_a_reply_that_leaves_no_room_ends_the_rounds(wire: Wire) -> None:
     bodies, prepared = await bodies_of(wire, "q", said, page="page", spare=100)
     assert len(bodies) == 1
     assert prepared.report.lookups == []
+
+
+@given(st.lists(st.sampled_from(["", "a", "call_0", "call_1"]), max_size=5))
+@example(["call_1", "call_1"])
+def test_calls_are_told_apart_by_ids_of_which_no_two_are_the_same(ids: list[str]) -> None:
+    """A second "call_1" at the second place was called "call_1" again."""
+    told = rounds._told_apart(ids)
+    assert all(told) and len({*told}) == len(ids)
+    assert {*ids} - {""} <= {*told}
+    assert told == ids or len({*ids} - {""}) < len(ids)
