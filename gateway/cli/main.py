@@ -72,6 +72,10 @@ EXIT_CODES = """Exit codes: 0 done; 1 a problem was found, or what was named doe
 130 stopped with Ctrl-C; 141 who read the output in a pipe has gone."""
 
 
+class ReaderGone(Exception):
+    """Who read the output in a pipe has gone (`... | head`)."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command when it is asked for."""
 
@@ -89,6 +93,12 @@ class LazyGroup(click.Group):
         )
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end with code 1.
+            raise ReaderGone from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -118,8 +128,8 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of a pipe has gone (`... | head`); Python's own flush at exit must not fail.
+    except (ReaderGone, BrokenPipeError):
+        # Python's own flush at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     sys.exit(outcome if isinstance(outcome, int) else 0)

@@ -12,6 +12,8 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gateway.waiting.companions import companions
+
 BACKLOG_CONNECTIONS = 2_048
 """uvicorn's own number: far above `max_inflight_requests`, so that the answer is a 429."""
 
@@ -194,7 +196,7 @@ async def background(app: Starlette, listener: socket.socket) -> AsyncIterator[s
     """Serve within the block, without taking signals; yield the origin, `http://host:port`."""
     host, port = listener.getsockname()[:2]
     server = server_for(app, grace_s=BACKGROUND_GRACE_S, takes_signals=False)
-    async with app.router.lifespan_context(app), asyncio.TaskGroup() as tasks:
+    async with app.router.lifespan_context(app), companions() as tasks:
         listener.listen(BACKLOG_CONNECTIONS)
         tasks.create_task(server.serve(sockets=[listener]))
         try:

@@ -6,6 +6,8 @@ rich is imported here alone and inside, because it costs 60 ms that `serve` and 
 import textwrap
 from collections.abc import Iterable, Sequence
 
+import click
+
 COLUMNS = 80
 """Of text that is no table: the narrowest terminal that people use."""
 WHOLE_CELLS = 40
@@ -38,7 +40,10 @@ def print_table(
         )
     for row in shown:
         table.add_row(*(Text(cell) for cell in row))  # Text: a stored "[red]" is no markup.
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    with console.capture() as drawn:  # rich itself would end the command when the reader has gone.
+        console.print(table)
+    click.echo(drawn.get(), nl=False)
 
 
 def counted(count: int, noun: str) -> str:

@@ -27,6 +27,7 @@ from gateway.mcp.compat.names import UnknownSystem, aliases
 from gateway.mcp.names import UnknownTools, chosen
 from gateway.middleware import send_answer
 from gateway.refusals import BadParameter, NotReady
+from gateway.waiting.companions import companions
 
 PATH = "/mcp"
 BODY_BYTES_MAX = 16 * 2**20
@@ -60,7 +61,7 @@ class Endpoint:
     async def open(self) -> AsyncIterator[None]:
         """Answer within the block."""
         self._wanted = asyncio.Queue()
-        async with asyncio.TaskGroup() as group:
+        async with companions() as group:
             task = group.create_task(self._make_servers(self._wanted))
             try:
                 yield

@@ -22,6 +22,7 @@ from gateway.cli.shelf.options import (
     thread_option,
 )
 from gateway.cli.tables import counted, printable
+from gateway.waiting.companions import companions
 from library.extracting.media import has_text
 from library.extracting.walking import files_under
 from library.kinds.filter import CHUNK_TYPES
@@ -155,7 +156,7 @@ async def _shelved(
             tell(done_count / len(files), file.source)
             return result
 
-    async with asyncio.TaskGroup() as group:
+    async with companions() as group:
         tasks = [group.create_task(one(each)) for each in files]
     return [task.result() for task in tasks]
 
