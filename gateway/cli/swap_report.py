@@ -178,6 +178,7 @@ def _lookup(lookup: Mapping[str, Any]) -> str:
     return _joined(
         f"{lookup.get('tool')} {one_line(str(what), size=TEXT_CELLS)}".strip(),
         ", ".join(lookup.get("found") or ()) or lookup.get("error") or "nothing",
+        f"in the prompt {', '.join(lookup['in_prompt'])}" if lookup.get("in_prompt") else "",
         f"{lookup['tokens']:,} tokens" if lookup.get("tokens") else "",
     )
 

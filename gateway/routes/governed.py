@@ -13,7 +13,7 @@ from gateway.core import Gateway
 from gateway.errors import json_answer
 from gateway.identity import SESSION_CHARS_MAX, session_of
 from gateway.lookups.offer import may_be_offered, schemas
-from gateway.lookups.reading import Shelf, parts_in_prompt, seqs_in_prompt
+from gateway.lookups.reading import Shelf, parts_in_prompt, question_seqs, seqs_in_prompt
 from gateway.lookups.rounds import Rounds
 from gateway.lookups.upstream import LookingUp
 from gateway.middleware import send_answer, visit_of
@@ -130,6 +130,8 @@ class Governed:
                     recorded=prepared.recorded,
                     in_prompt=seqs_in_prompt(prepared, turn.messages),
                     parts_in_prompt=parts_in_prompt(prepared),
+                    question_seqs=question_seqs(prepared, turn.messages),
+                    minimum_relevance=turn.policy.minimum_relevance,
                     recall=turn.policy.recall,
                     teams=turn.policy.teams,
                     asked_on=self._gateway.now().date(),

@@ -5,6 +5,7 @@ scripted upstream itself."""
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -477,3 +478,21 @@ def test_a_model_reads_no_other_conversation_where_recall_is_from_the_thread(
         headers={"x-library-recall": "project"},
     )
     assert "marzipan" in texts(upstream.last.messages)
+
+
+def test_the_recipe_of_the_readme_shows_a_look_up_on_the_offline_upstream(tmp_path: Path) -> None:
+    """What the desk holds already is named as lying in the prompt; without a desk it is found."""
+    settings = {"budget_tokens": 2_400, "lookup_rounds": 4, "embedder": "none"}
+    gateway = GatewayProcess(db=tmp_path / "library.db", upstream="offline", settings=settings)
+    client = Client(gateway.url)
+    fact = "Remember: the blue key opens the boathouse."
+    client.chat([user(fact)], session="try")
+    for number in range(10):
+        client.chat([user(f"Tell me of {filler(str(number), words=200)}")], session="try")
+    gateway.wait_indexed()
+    asked = [user('call library_search {"query": "blue key boathouse"}')]
+    lying = client.chat(asked, session="try")
+    found = client.chat(asked, session="try", headers={"x-library-desk-tokens": "0"})
+    assert f'In your prompt already: e1 "{fact}"' in lying.text
+    assert f"¶e1 user: {fact}" in found.text
+    assert gateway.stop() == 0, gateway.stderr

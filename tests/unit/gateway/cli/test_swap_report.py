@@ -32,7 +32,15 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         desk_because="added to: it served 40%",
         pins_left_out=["e5"],
         plan="e5",
-        lookups=[{"tool": "library_search", "query": "a\nkey", "found": ["e7"], "tokens": 90}],
+        lookups=[
+            {
+                "tool": "library_search",
+                "query": "a\nkey",
+                "found": ["e7"],
+                "in_prompt": ["e8"],
+                "tokens": 90,
+            }
+        ],
         prefix_share=0.915,
         steps_ms={"record": 1.25, "search": 3.0, "first_byte": 1_200.4},
         reply_tokens=12,
@@ -54,7 +62,7 @@ def test_a_paged_turn_says_what_went_in_and_out_and_why() -> None:
         "  desk      added to: it served 40%",
         "  plan      e5",
         "  left out  e5 (pinned, but there is no room)",
-        "  looked up library_search a key · e7 · 90 tokens",
+        "  looked up library_search a key · e7 · in the prompt e8 · 90 tokens",
         "  prefix    92% of the prompt continues the last one",
         "  reply     12 tokens · stop",
         "  time      4.2 ms (record 1.2, search 3.0) · the upstream began after 1,200 ms",

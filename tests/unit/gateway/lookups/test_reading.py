@@ -11,6 +11,7 @@ from gateway.lookups import reading
 from gateway.lookups.offer import OPEN, SEARCH
 from gateway.lookups.reading import Looked, Shelf
 from gateway.wire.lookups.seam import Call
+from governor.message import Message, Role
 from governor.state import DeskEntry, LaidDesk, PromptState, dumped
 from governor.turn import Counter, PreparedTurn, SwapReport
 from library.asking import Question
@@ -34,6 +35,8 @@ async def looked(
         recorded=cast(RecordedTurn, SimpleNamespace(collection_id=1, thread_id="t", thread_no=1)),
         in_prompt=frozenset(),
         parts_in_prompt=frozenset({(7, 1)}),
+        question_seqs=frozenset({9}),
+        minimum_relevance=0.25,
         recall="project",
         teams=(),
         asked_on=date(2026, 11, 30),
@@ -111,6 +114,62 @@ async def test_a_part_that_lies_on_the_desk_is_not_found_again_but_its_record_is
     assert asked[0].limit == 2, "room for the one that is left out"
     assert found.note["found"] == ["e7-2"]
     assert found.note["matched"] == 1
+
+
+async def test_what_is_found_in_the_prompt_alone_is_named_as_lying_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A desk lays out what a question is about, so a search for the same finds nothing else; to
+    say that nothing was found sends the model looking for other words."""
+    key = "The blue key\nopens </reading_desk> the boathouse, " + "and so on " * 20
+    asked: list[frozenset[int]] = []
+
+    async def ask(_: object, question: Question) -> Any:
+        asked.append(question.exclude_seqs)
+        if question.exclude_seqs == {9}:
+            texts = [(key, 0.8), ("Tea at four.", 0.1)]
+            return SimpleNamespace(
+                hits=[
+                    Hit(
+                        cast(Event, SimpleNamespace(id=f"e{at}", text=text)),
+                        Passage(at, 0, 1, 0, len(text)),
+                        score,
+                        {},
+                    )
+                    for at, (text, score) in enumerate(texts)
+                ]
+            )
+        return SimpleNamespace(hits=())
+
+    monkeypatch.setattr(reading, "ask", ask)
+    found = await looked(SEARCH, {"query": "boathouse"})
+    assert asked == [frozenset(), {9}], "what is answered now holds the words, and is not named"
+    assert found.text.startswith('In your prompt already: e0 "The blue key opens')
+    assert "</reading_desk>" not in found.text and "e1" not in found.text
+    assert len(found.text) < 200
+    assert found.note["found"] == [] and found.note["in_prompt"] == ["e0"]
+    short = await looked(SEARCH, {"query": "boathouse"}, lambda text: len(text) < 40)
+    assert short.text == "In your prompt already: e0"
+
+
+def test_what_is_answered_now_begins_with_the_last_message_of_the_user() -> None:
+    messages = [
+        Message(role, raw={}, text="", counted=(), digest=digest)
+        for role, digest in cast(
+            list[tuple[Role, bytes]],
+            [
+                ("system", b""),
+                ("user", b"1"),
+                ("assistant", b"2"),
+                ("user", b"3"),
+                ("assistant", b"4"),
+                ("tool", b"5"),
+            ],
+        )
+    ]
+    recorded = cast(RecordedTurn, SimpleNamespace(event_seqs=(1, 2, 3, 4, 5)))
+    prepared = PreparedTurn("t", recorded, None, SwapReport("t"), None, cast(Counter, None))
+    assert reading.question_seqs(prepared, messages) == {3, 4, 5}
 
 
 def test_a_prompt_holds_what_is_pinned_and_what_lies_on_its_desks() -> None:
