@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.routes.asked import moment_of
 from library.kinds.filter import ChunkType, Filter, Importance, InsightType, Kind
+from library.kinds.opening import LAST_LINE
 from library.kinds.words import tag_of
 from library.records import Event
 
@@ -63,6 +64,7 @@ Subject = Annotated[
     ),
 ]
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="The most to return.")]
+Line = Annotated[int, Field(ge=1, le=LAST_LINE)]
 Tokens = Annotated[int, Field(ge=64, le=100_000)]
 
 

@@ -47,6 +47,8 @@ T = TypeVar("T")
 VERSION = 1
 NUMBER_MAX = 2**62
 """The store holds so much, with room to count on."""
+USE_MAX = 2**31
+"""How often one event was wanted; a conversation's are added up, and must not overflow."""
 RECORD_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "chat")
 KIND = "library"
 Line = dict[str, Any]
@@ -229,10 +231,10 @@ class Fields:
         found: str | None = self.take(name, str, "a text")
         return found
 
-    def number(self, name: str) -> int | None:
+    def number(self, name: str, most: int = NUMBER_MAX) -> int | None:
         found: int | None = self.take(name, int, "a whole number")
-        if found is not None and not 1 <= found <= NUMBER_MAX:
-            raise BadLine(f"{name!r} must be from 1 to {NUMBER_MAX}")
+        if found is not None and not 1 <= found <= most:
+            raise BadLine(f"{name!r} must be from 1 to {most}")
         return found
 
     def flag(self, name: str) -> bool:
@@ -348,7 +350,8 @@ def _event(fields: Fields, text_of: TextOf) -> MovedEvent:
         text = text_of(body)
     if text is None:
         raise BadLine("'text' is missing, and cannot be read off the body")
-    use = MovedUse(fields.number("found") or 0, fields.number("used") or 0, fields.time("used_at"))
+    found, used = fields.number("found", USE_MAX), fields.number("used", USE_MAX)
+    use = MovedUse(found or 0, used or 0, fields.time("used_at"))
     return MovedEvent(
         after=fields.digest("after") or ROOT,
         digest=fields.needed_digest("digest"),

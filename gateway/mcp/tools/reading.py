@@ -16,6 +16,7 @@ from gateway.mcp.shapes import (
     Labels,
     Level,
     Limit,
+    Line,
     Record,
     Subject,
     Thread,
@@ -193,9 +194,9 @@ class ReadingTools:
         self,
         context: Context,
         record: Record,
-        first_line: Annotated[int, Field(ge=1, description="The first line to read.")] = 1,
+        first_line: Annotated[Line, Field(description="The first line to read.")] = 1,
         last_line: Annotated[
-            int | None, Field(ge=1, description="The last line to read; null: to the end.")
+            Line | None, Field(description="The last line to read; null: to the end.")
         ] = None,
     ) -> Opened:
         """Read a record word for word, whole or by lines."""

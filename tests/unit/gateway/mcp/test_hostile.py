@@ -136,6 +136,16 @@ async def test_a_text_that_is_too_long_is_refused_before_it_is_read(agent: Agent
     assert "at most" in said
 
 
+@with_agent
+async def test_a_line_beyond_every_text_is_refused_in_words(agent: Agent) -> None:
+    """The answer names the line that it begins with; one beyond 64 bits could not be written."""
+    await agent.said("notes", ("where the lines are", "Noted."))
+    [found] = (await agent.call("consult", subject="where the lines are", limit=1))["found"]
+    for name in ("first_line", "last_line"):
+        said = await agent.refused("open", record=found["record"]["id"], **{name: 10**30})
+        assert name in said
+
+
 async def test_fifty_megabytes_are_refused_at_once(tmp_path: Path) -> None:
     async with served_at(tmp_path) as origin, aiohttp.ClientSession(origin) as http:
         params = {"name": "prepare", "arguments": {"session": "s", "message": "x" * 50_000_000}}

@@ -158,6 +158,8 @@ EVENT = event_line(
         ({"at": "9999-12-31T23:59:59-14:00"}, "'at' must be a time"),
         ({"found": 0}, "'found' must be from 1 to"),
         ({"used": -1}, "'used' must be from 1 to"),
+        ({"found": 2**62}, "'found' must be from 1 to"),
+        ({"used": 2**62}, "'used' must be from 1 to"),
         ({"kind": "archive"}, "'at' is missing"),
         ({"seq": 0}, "'seq' must be from 1 to"),
         ({"seq": 2**80}, "'seq' must be from 1 to"),
