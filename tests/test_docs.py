@@ -118,7 +118,7 @@ def test_the_readme_lists_every_route_of_the_library(tmp_path: Path) -> None:
         app = app.app
     chapter = README.read_text(encoding="utf-8").partition("\n## HTTP\n")[2].partition("\n## ")[0]
     chapter = re.sub(r"\{\w+\}", "{}", chapter)
-    paths = {re.sub(r"\{\w+\}", "{}", route.path) for route in app.routes}
+    paths = {re.sub(r"\{\w+\}", "{}", route.path_format) for route in app.routes}
     shown = {path for path in paths if f"{path}`" in chapter}
     shown |= {path for path in paths if f"`.../{path.rpartition('/')[2]}`" in chapter}
     assert len(paths) > 40

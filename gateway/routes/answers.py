@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import orjson
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -22,6 +23,21 @@ BODY_BYTES_MAX = 65_536
 """An id, or a list of sequence numbers."""
 NAME_CHARS_MAX = 512
 """A session has at most 256."""
+
+
+class _Named(Convertor[str]):
+    """A name in a path: anything but nothing, while starlette's own ends at a slash."""
+
+    regex = r"[\s\S]+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("named", _Named())
 
 
 def json_response(value: object, status: int = 200) -> Response:
@@ -83,14 +99,18 @@ def route(
     *,
     takes: str = "",
 ) -> Route:
-    """Return a route below /library that refuses query parameters but those that it `takes`."""
+    """Return a route below /library that refuses query parameters but those that it `takes`.
+
+    What is named in the path may have slashes in it, as sessions and sources of documents do: a
+    server hands a path on decoded, in which %2F is a slash like any other.
+    """
     known = takes.split()
 
     async def checked(request: Request) -> Response:
         only(request, known)
         return await endpoint(request)
 
-    return Route(f"/library{path}", checked, methods=[method])
+    return Route(f"/library{path.replace('}', ':named}')}", checked, methods=[method])
 
 
 def number(request: Request, name: str, *, default: int, at_most: int | None = None) -> int:

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from gateway.auth import add_key
 from tests.unit.gateway.serving import chat, served
@@ -56,6 +58,48 @@ async def test_a_thread_its_events_and_its_turns_can_be_read(client: aiohttp.Cli
     number = turns["turns"][0]["number"]
     _, none = await ask(client, "GET", "/turns", params={"after": number})
     assert none == {"turns": []}
+
+
+@pytest.mark.parametrize("name", ["team/chat", "team%2Fchat", "/a/events/desk/", "b/c?d#e"])
+async def test_a_session_with_slashes_in_its_name_is_read_governed_and_forgotten_by_it(
+    client: aiohttp.ClientSession, name: str
+) -> None:
+    """It was a 404 in every path that names one, escaped or not."""
+    _, done = await ask(
+        client, "POST", "/prepare", json={"session": name, "message": "the blue key"}
+    )
+    assert done["messages"], done
+    place = f"/library/threads/{quote(name, safe='')}"
+
+    async def at(method: str, below: str, **more: Any) -> Any:
+        url = URL(f"{place}{below}", encoded=True)
+        async with client.request(method, url, **more) as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
+    events = (await at("GET", "/events"))["events"]
+    assert [event["text"] for event in events] == ["the blue key"]
+    assert (await at("GET", "/desk"))["desk"] == []
+    assert (await at("PUT", "/budget", json={"budget_tokens": 900}))["budget_tokens"] == 900
+    assert (await at("GET", "/budget"))["budget_tokens"] == 900
+    assert (await at("GET", "/policy"))["thread_id"]
+    assert (await at("DELETE", ""))["event_count"] == 1
+
+
+async def test_a_name_with_slashes_that_nothing_has_is_unknown_and_not_a_path(
+    client: aiohttp.ClientSession,
+) -> None:
+    for method, place in (
+        ("GET", "/records/src/app.py:1-13"),
+        ("GET", "/events/src/app.py:1-13"),
+        ("DELETE", "/pins/src/app.py:1-13"),
+        ("DELETE", "/insights/src/app.py:1-13"),
+    ):
+        status, found = await ask(client, method, place)
+        assert status == 404
+        assert "'src/app.py:1-13'" in found["error"]["message"], found
+    _, nothing = await ask(client, "GET", "/records/")
+    assert "there is no GET /library/records/" in nothing["error"]["message"]
 
 
 async def test_pins_are_set_listed_and_let_go(client: aiohttp.ClientSession) -> None:
