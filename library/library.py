@@ -332,6 +332,14 @@ class Library:
         """Wait until the embedder is there, or cannot be had: it is loaded in the background."""
         await self._meaning.wait_opened(timeout_s)
 
+    async def wait_found_by_meaning(self, timeout_s: float) -> None:
+        """Wait until the embedder is there and what was just recorded can be found by meaning too;
+        not for one that cannot be had, nor for a long history that it has yet to read."""
+        started_s = time.monotonic()
+        await self.wait_opened(timeout_s)
+        if self._meaning.is_at_hand:
+            await self.wait_embedded(timeout_s - (time.monotonic() - started_s))
+
     async def wait_embedded(self, timeout_s: float) -> bool:
         """Wait until all that is recorded can be found by meaning too, with the embedder that the
         options name; at once when they name none."""

@@ -24,11 +24,13 @@ class Agent:
         governor: Governor,
         request: Callable[[str], TurnRequest],
         call_model: CallModel,
+        until_ready: Callable[[], Awaitable[None]],
     ) -> None:
         """Use `Memory.agent`."""
         self._governor = governor
         self._request = request
         self._call_model = call_model
+        self._until_ready = until_ready
         self._dialect = Plain()
         self.report: SwapReport | None = None
         """Of the last prompt: what it held, and why."""
@@ -42,6 +44,7 @@ class Agent:
             Exception: whatever `call_model` raised; the turn is stored as failed.
 
         """
+        await self._until_ready()
         request = self._request(text)
         turn = await self._governor.prepare(request)
         try:

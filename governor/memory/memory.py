@@ -20,7 +20,7 @@ from governor.turn import Counter, Policy, TurnRequest
 from library.asking import Question
 from library.library import Library
 from library.records import HEAD
-from library.runtime.opened import ask_all
+from library.runtime.opened import LOADING_S, ask_all
 
 HITS = 100
 """Passages that are looked at for a desk."""
@@ -216,7 +216,10 @@ class Memory:
     def agent(self, call_model: CallModel, *, session: str = SESSION, system: str = "") -> Agent:
         """Return one conversation with a model; see `Agent`."""
         return Agent(
-            self.governor, partial(self.request, session=session, system=system), call_model
+            self.governor,
+            partial(self.request, session=session, system=system),
+            call_model,
+            partial(self.library.wait_opened, LOADING_S),
         )
 
 

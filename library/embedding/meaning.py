@@ -135,6 +135,12 @@ class Meaning:
         is_own = serving is not None and maker is not None and serving.no == maker.no
         return is_own and maker is not None and maker.is_behind
 
+    @property
+    def is_at_hand(self) -> bool:
+        """The wanted embedder answers, and what is new has rows in a moment."""
+        maker = self._maker
+        return maker is not None and not self._outage_count and not maker.is_behind
+
     def note(self, seq: int) -> None:
         """Note an event that was just indexed by words."""
         if self._maker is not None:

@@ -22,6 +22,8 @@ PAGE = 500
 BEHIND = "index-behind"
 CATCH_UP_S = 10.0
 """A program that opens a library asks it at once, while what an earlier one added is indexed."""
+LOADING_S = 10.0
+"""The same, while its model is loaded: a second or two."""
 
 
 def open_library(
@@ -52,7 +54,9 @@ async def opened(options: LibraryOptions) -> AsyncIterator[Library]:
 
 
 async def ask_all(library: Library, question: Question) -> SearchResult:
-    """Return what `ask` does, after what a program left to be indexed is, if that is soon."""
+    """Return what `ask` does, after what a program left to be indexed is, if that is soon, and
+    after its embedder was loaded: a script that asks once would be answered by words alone."""
+    await library.wait_found_by_meaning(LOADING_S)
     found = await ask(library, question)
     if BEHIND in found.degraded and await library.wait_caught_up(CATCH_UP_S):
         found = await ask(library, question)

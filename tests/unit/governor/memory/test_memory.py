@@ -1,6 +1,7 @@
 """A memory for programs, with and without an event loop."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,11 @@ from governor import BudgetTooSmall, MalformedTranscript, SyncMemory, open_memor
 from governor.memory.agent import Prompt
 from governor.turn import Policy
 from library import open_library
+from library.embedding.hashing import HashingEmbedder
+from library.embedding.opening import EmbedderOptions
+from library.embedding.protocol import EmbedderUnavailable
 from library.errors import StoreOwned, UnknownRecord
+from library.runtime.opened import LOADING_S
 
 LONG_AGO = datetime(2019, 5, 4, 3, 2, 1, tzinfo=UTC)
 
@@ -40,6 +45,59 @@ def test_what_was_added_is_retrieved_within_a_budget_with_the_reason(memory: Syn
     assert 0 < found.tokens <= 200
     assert "Ingrid" not in memory.retrieve("Ingrid", session="main").text
     assert "Ingrid" in memory.retrieve("Ingrid").text
+
+
+@pytest.fixture
+def slow_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that takes a moment to be loaded, as all of this machine's do."""
+
+    async def opened(*_: object) -> HashingEmbedder:
+        await asyncio.sleep(0.3)
+        return HashingEmbedder()
+
+    monkeypatch.setattr(EmbedderOptions, "open", opened)
+
+
+@pytest.mark.usefixtures("slow_model")
+def test_the_first_question_of_a_program_waits_for_the_model_that_is_being_loaded(
+    path: Path,
+) -> None:
+    """A short script asks once: it was always answered by words alone."""
+    with open_memory(path, embedder="hashing") as memory:
+        memory.add("user", "The blue key opens the boathouse.")
+        found = memory.retrieve("Which kies open boathauses?")
+    assert found.degraded == ()
+    assert found.records[0].reasons["dense"] > 0
+    with open_library(path, embedder="hashing") as library:
+        assert "dense" in library.search("boathauses").hits[0].signals
+
+
+@pytest.mark.usefixtures("slow_model")
+def test_an_agent_waits_for_the_model_too(path: Path) -> None:
+    policy = Policy(budget_tokens=600, desk_tokens=300)
+    with open_memory(path, policy=policy, embedder="hashing") as memory:
+        for number in range(12):
+            memory.add("user", f"Note {number}: " + "glaciers move slowly down the valley. " * 8)
+            memory.add("assistant", "Noted.")
+    with open_memory(path, policy=policy, embedder="hashing") as memory:
+        agent = memory.agent(lambda _: "Slowly.")
+        agent.say("How do glaciers move?")
+        assert agent.report is not None and "embedder" not in agent.report.degraded
+
+
+def test_a_program_whose_model_cannot_be_had_does_not_wait_for_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def opened(*_: object) -> HashingEmbedder:
+        raise EmbedderUnavailable("there is none")
+
+    monkeypatch.setattr(EmbedderOptions, "open", opened)
+    with open_memory(path, embedder="hashing") as memory:
+        memory.add("user", "The blue key opens the boathouse.")
+        started_s = time.monotonic()
+        found = memory.retrieve("boathouse")
+        assert time.monotonic() - started_s < LOADING_S / 2
+    assert found.degraded == ("embedder",) and found.records
 
 
 async def test_what_is_laid_out_for_a_program_counts_as_used(path: Path) -> None:
