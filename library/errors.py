@@ -8,7 +8,7 @@
   x EventConflict         a caller-given event id is taken by other content
   x TooManyPins           a thread, or a collection, has all the pins it may have
   x BadPattern            what to grep for is no pattern
-  x Unacceptable          what was to be shelved is not what it must be
+  x Unacceptable          what was given is not what it must be
   x UnknownRecord         no such thread, event, turn or response in this collection
 
 A broken invariant of our own is an `assert`, not a member of this tree.
@@ -81,7 +81,7 @@ class BadPattern(LibraryError):
 
 
 class Unacceptable(LibraryError):
-    """Part `name` of what was to be shelved must be something else."""
+    """What was given as `name` must be something else."""
 
     def __init__(self, name: str, must: str) -> None:
         super().__init__(f"{name!r} must be {must}")

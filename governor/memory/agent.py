@@ -41,7 +41,8 @@ class Agent:
         Raises:
             BudgetTooSmall: what must be sent does not fit.
             StoreUnavailable, StoreCorrupt: it could not be stored.
-            Exception: whatever `call_model` raised; the turn is stored as failed.
+            Exception: whatever `call_model` raised (TypeError: it returned no text); the turn is
+                stored as failed.
 
         """
         await self._until_ready()
@@ -59,7 +60,10 @@ class Agent:
 
     async def _asked(self, prompt: Prompt) -> str:
         answer = await asyncio.to_thread(self._call_model, prompt)
-        return await answer if isawaitable(answer) else answer
+        text = await answer if isawaitable(answer) else answer
+        if not isinstance(text, str):
+            raise TypeError(f"call_model must return the answer's text, not {text!r}")
+        return text
 
     def _prompt(self, request: TurnRequest, turn: PreparedTurn) -> Prompt:
         plan = turn.plan

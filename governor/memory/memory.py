@@ -18,6 +18,7 @@ from governor.memory.agent import Agent, CallModel
 from governor.memory.plain import Plain
 from governor.turn import Counter, Policy, TurnRequest
 from library.asking import Question
+from library.errors import Unacceptable
 from library.library import Library
 from library.records import HEAD
 from library.runtime.opened import LOADING_S, ask_all
@@ -112,9 +113,12 @@ class Memory:
 
         Raises:
             MalformedTranscript: the role is neither user nor assistant.
+            Unacceptable: `at` is no `datetime`, or knows no zone.
             StoreUnavailable, StoreCorrupt: it is not stored.
 
         """
+        if at is not None and not (isinstance(at, datetime) and at.utcoffset() is not None):
+            raise Unacceptable("at", f"a datetime that knows its zone, not {at!r}")
         raw = {"role": role, "content": text} | ({"name": name} if name else {})
         message = self._dialect.message_of(raw)
         if not message.digest:
@@ -140,8 +144,11 @@ class Memory:
 
         Raises:
             UnknownRecord: there is no such session.
+            Unacceptable: the budget is below zero.
 
         """
+        if budget_tokens < 0:
+            raise Unacceptable("budget_tokens", f"zero or more, not {budget_tokens}")
         number = await self.library.store.collection_id(self._collection)
         asked = Question(
             words=question,

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from library import open_library
 from library.embedding.hashing import HashingEmbedder
 from library.embedding.opening import EmbedderOptions
 from library.embedding.protocol import EmbedderUnavailable
-from library.errors import StoreOwned, UnknownRecord
+from library.errors import StoreOwned, Unacceptable, UnknownRecord
 from library.runtime.opened import LOADING_S
 
 LONG_AGO = datetime(2019, 5, 4, 3, 2, 1, tzinfo=UTC)
@@ -140,6 +141,38 @@ def test_only_users_and_assistants_are_remembered(memory: SyncMemory) -> None:
     for role in ("system", "tool", "wizard"):
         with pytest.raises(MalformedTranscript):
             memory.add(role, "x")
+
+
+@pytest.mark.parametrize("at", ["2019-05-04", date(2019, 5, 4), datetime(2019, 5, 4), 1556938921.0])  # noqa: DTZ001
+def test_when_something_was_said_is_a_moment_and_what_is_none_is_refused_by_name(
+    memory: SyncMemory, at: Any
+) -> None:
+    with pytest.raises(Unacceptable, match="'at' must be a datetime that knows its zone, not"):
+        memory.add("user", "x", at=at)
+    assert memory.add("user", "x", at=LONG_AGO) == "e1"
+
+
+def test_a_budget_below_zero_is_refused(memory: SyncMemory) -> None:
+    memory.add("user", "The blue key opens the boathouse.")
+    with pytest.raises(Unacceptable, match="'budget_tokens' must be zero or more, not -1"):
+        memory.retrieve("boathouse", budget_tokens=-1)
+    assert memory.retrieve("boathouse", budget_tokens=0).text == ""
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_model_that_returns_no_text_is_named_as_the_cause(
+    memory: SyncMemory, is_awaited: bool
+) -> None:
+    async def later(_: Prompt) -> Any:
+        return None
+
+    def call_model(prompt: Prompt) -> Any:
+        return later(prompt) if is_awaited else None
+
+    agent = memory.agent(call_model)
+    with pytest.raises(TypeError, match="call_model must return the answer's text, not None"):
+        agent.say("hello")
+    assert memory.reports()[-1]["state"] == "failed"
 
 
 def test_an_agent_sends_what_fits_and_remembers_the_rest(path: Path) -> None:
