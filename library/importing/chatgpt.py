@@ -29,7 +29,7 @@ from library.importing.items import (
     Unread,
 )
 from library.importing.times import moment
-from library.importing.trees import Links, parents_first
+from library.importing.trees import Links, parents_first, ref_of
 from library.importing.wrapping import unwrapped
 
 _TEXT_TYPES = frozenset(
@@ -68,7 +68,7 @@ class _Conversation:
         self._at = moment(value.get("create_time"))
 
     def items(self) -> Items:
-        parents = {key: node.get("parent") for key, node in self._nodes.items()}
+        parents = {key: ref_of(node.get("parent")) for key, node in self._nodes.items()}
         for key in parents_first(parents, self._in_order()):
             item = self._item(key, self._nodes[key].get("message"), parents[key])
             if isinstance(item, Said):
@@ -77,15 +77,16 @@ class _Conversation:
                 self._links.passes(key, parents[key])
             if item is not None:
                 yield item
-        yield Ended(self._session_id, self._links.message(self._value.get("current_node")))
+        yield Ended(self._session_id, self._links.message(ref_of(self._value.get("current_node"))))
 
     def _in_order(self) -> list[str]:
         """Return the nodes with siblings as their parent lists them."""
         listed = [
             child
             for node in self._nodes.values()
-            for child in (node.get("children") or ())
-            if child in self._nodes
+            if isinstance(node.get("children"), list)
+            for child in node["children"]
+            if isinstance(child, str) and child in self._nodes
         ]
         return list(dict.fromkeys([*listed, *self._nodes]))
 

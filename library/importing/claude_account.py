@@ -13,7 +13,7 @@ from typing import Any
 from library.importing.anthropic_blocks import bodies
 from library.importing.items import EMPTY, Ended, Items, Row, Said, Unread
 from library.importing.times import moment
-from library.importing.trees import Links, parents_first
+from library.importing.trees import Links, parents_first, ref_of
 from library.importing.wrapping import unwrapped
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -44,7 +44,7 @@ def _conversation(value: dict[str, Any], place: str) -> Items:
             continue
         key = str(message.get("uuid") or number)
         messages[key] = message
-        parents[key] = message.get("parent_message_uuid", before)
+        parents[key] = ref_of(message.get("parent_message_uuid", before))
         before = key
     links = Links()
     for key in parents_first(parents):
@@ -62,7 +62,7 @@ def _conversation(value: dict[str, Any], place: str) -> Items:
         if made == []:
             yield EMPTY
         links.passes(key, parents[key]) if after is None else links.stands(key, after)
-    yield Ended(session_id, links.message(value.get("current_leaf_message_uuid")))
+    yield Ended(session_id, links.message(ref_of(value.get("current_leaf_message_uuid"))))
 
 
 def _bodies(key: str, message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from typing import Any
 from library.importing.anthropic_blocks import bodies
 from library.importing.items import EMPTY, HIDDEN, Ended, Items, LeftOut, Row, Said, Unread
 from library.importing.times import moment
-from library.importing.trees import Links
+from library.importing.trees import Links, ref_of
 
 SUMMARY = LeftOut("summaries of messages that are imported themselves")
 _PARENTS = ("parentUuid", "logicalParentUuid")
@@ -39,8 +39,11 @@ def session(rows: Iterable[Row], name: str) -> Items:
             continue
         session_id = _session_of(line, name)
         chat = chats.setdefault(session_id, _Chat(session_id))
-        if line.get("type") not in {"user", "assistant"}:
+        if line.get("type") not in ("user", "assistant"):
             chat.pass_over(line)
+            continue
+        if ref_of(line.get("uuid")) is None:
+            yield Unread(row.place, "it has no 'uuid'")
             continue
         try:
             yield from chat.take(line)
@@ -107,15 +110,16 @@ class _Chat:
             )
 
     def _answer(self, line: dict[str, Any], message: dict[str, Any]) -> Items:
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        bodies("assistant", blocks, names=line["uuid"])  # What is wrong with it is said here.
         message_id = message.get("id") or line["uuid"]
         if self._step is None or self._step.message_id != message_id:
             yield from self.flush()
             at = moment(line.get("timestamp"))
             self._step = _Step(message_id, self._before(line), at)
-        content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         self._step.uuids.append(line["uuid"])
-        self._step.blocks += blocks or []
+        self._step.blocks += blocks if isinstance(blocks, list) else ()
 
     def flush(self) -> Items:
         """Yield the step that was put together, its results behind it."""

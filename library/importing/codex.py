@@ -97,6 +97,7 @@ class _Chat:
         elif kind in _NO_MESSAGES:
             return
         elif isinstance(kind, str):
+            _answer([item])  # What is wrong with it is said here, and costs no other.
             self._run_at = self._run_at or at
             self._run.append(item)
         else:

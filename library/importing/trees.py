@@ -1,6 +1,12 @@
 """Messages that name the one they follow, some of which are no messages to us. Pure."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def ref_of(value: Any) -> str | None:
+    """Return what names another message; None: it names none, whatever else it is."""
+    return value if isinstance(value, str) else None
 
 
 class Links:
@@ -40,7 +46,7 @@ def parents_first(
 ) -> Iterable[str]:
     """Return the nodes of a forest, each after its parent and otherwise in `order` (the mapping's
     own); a node whose parent is missing, or that is its own ancestor, counts as a root."""
-    children: dict[Hashable, list[str]] = {}
+    children: dict[str | None, list[str]] = {}
     for node in order if order is not None else parents:
         parent = parents[node]
         children.setdefault(parent if parent in parents else None, []).append(node)
