@@ -3,6 +3,7 @@
 * LibraryError
   x StoreUnavailable      nothing can be written now (full, read-only, locked too long, busy)
   x StoreCorrupt          the file is damaged; retrying does not help
+  x OtherSchema           the file was made by a version with another schema
   x StoreOwned            another process owns the database
   x UnsuitableFileSystem  the database lies where SQLite's locks cannot be trusted
   x EventConflict         a caller-given event id is taken by other content
@@ -13,6 +14,8 @@
 
 A broken invariant of our own is an `assert`, not a member of this tree.
 """
+
+from collections.abc import Sequence
 
 
 class LibraryError(Exception):
@@ -35,6 +38,19 @@ class StoreCorrupt(LibraryError):
     def __init__(self, detail: str) -> None:
         super().__init__(f"the database is damaged: {detail}")
         self.detail = detail
+
+
+class OtherSchema(LibraryError):
+    """The database was made by another version, under the same numbers; it `lacks` what is used."""
+
+    def __init__(self, lacks: Sequence[str]) -> None:
+        more = f" and {len(lacks) - 3} more" if len(lacks) > 3 else ""
+        super().__init__(
+            f"the database has another schema than this version makes: no {', '.join(lacks[:3])}"
+            f"{more}; choose another --db, and move over with `export` of the version that made "
+            "it and `import` of this one"
+        )
+        self.lacks = lacks
 
 
 class StoreOwned(LibraryError):

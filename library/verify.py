@@ -17,12 +17,13 @@ from typing import Any
 import orjson
 
 from library.chain import ROOT, extend
-from library.errors import LibraryError
+from library.errors import LibraryError, OtherSchema
 from library.kinds.record import record_digest
 from library.parts import MARK_JSON
 from library.store.archive.slices import Stored, is_stub, unpacked
 from library.store.connection import mapped
 from library.store.encoding import decode_body, event_id, readable
+from library.store.migrations import lacks
 from library.store.statements import SQL
 
 Identify = Callable[[Mapping[str, Any]], tuple[str, bytes]]
@@ -42,8 +43,8 @@ class Break:
     """The first thing that is wrong."""
 
     kind: str
-    """`file`, `reference`, `role`, `digest`, `part`, `chain`, `position`, `outbox`, `passage`,
-    `vector`, or what the index's own check says."""
+    """`file`, `schema`, `reference`, `role`, `digest`, `part`, `chain`, `position`, `outbox`,
+    `passage`, `vector`, or what the index's own check says."""
     where: str
     """An event's id, or a table."""
     detail: str
@@ -89,8 +90,22 @@ def verify(
         return _Verifier(connection, identify, check_index).run()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+def check_schema(path: Path, *, is_owned: bool) -> None:
+    """Look at the schema alone, in some milliseconds; makes no file.
+
+    Raises:
+        OtherSchema: the database was made by a version with another one.
+        StoreUnavailable, StoreCorrupt: it cannot be read.
+
+    """
+    # Beside an owner its log is read, too; without one a reader would have to make one.
+    with mapped(), closing(_connect(path, mode="ro" if is_owned else "ro&immutable=1")) as one:
+        if lacking := lacks(one):
+            raise OtherSchema(lacking)
+
+
+def _connect(path: Path, *, mode: str = "ro") -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
     connection.isolation_level = None
     return connection
 
@@ -109,6 +124,7 @@ class _Verifier:
     def run(self) -> Verification:
         steps: list[tuple[str, Callable[[], int]]] = [
             ("file", self._file),
+            ("schema", self._schema),
             ("references", self._references),
             ("digests", self._digests),
             ("chains", self._chains),
@@ -144,6 +160,11 @@ class _Verifier:
             raise _Broken("file", "integrity_check", answer)
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         return int(pages)
+
+    def _schema(self) -> int:
+        for lack in lacks(self._connection):
+            raise _Broken("schema", lack, "it is not there: another version made this database")
+        return self._count("verify_schema_count")
 
     def _references(self) -> int:
         for table, row, parent, _ in self._connection.execute("PRAGMA foreign_key_check"):

@@ -8,6 +8,12 @@ SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_sqlite_migrations'
 -- name: migrations
 SELECT name FROM _sqlite_migrations WHERE migration_set = ?
 
+-- name: schema
+SELECT ifnull('column ' || s.name || '.' || c.name, s.type || ' ' || s.name)
+FROM sqlite_schema AS s LEFT JOIN pragma_table_info(s.name) AS c ON s.type = 'table'
+WHERE s.name NOT LIKE '%sqlite%'
+ORDER BY s.rowid, c.cid
+
 -- name: get_meta
 SELECT value FROM meta WHERE key = ?
 
@@ -937,6 +943,9 @@ WHERE u.system_digest IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM system_text AS s
     WHERE s.collection_id = u.collection_id AND s.digest = u.system_digest
 )
+
+-- name: verify_schema_count
+SELECT count(*) FROM sqlite_schema
 
 -- name: verify_thread_count
 SELECT count(*) FROM thread

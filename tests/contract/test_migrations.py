@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from library.errors import OtherSchema
 from library.store import migrations
 from library.store.migrations import SCRIPTS, migrate
 from library.store.sqlite import SqliteStore
-from library.verify import verify
+from library.verify import check_schema, verify
 from tests.contract.conversation import Client, Said, all_texts, identify
 
 TALK: list[Said] = [("user", "one"), ("assistant", "1"), ("user", "two")]
@@ -46,6 +47,35 @@ def pour(new: Path, old: Path) -> None:
                     f"SELECT {values} FROM new.{table}"
                 )
         connection.commit()
+
+
+async def test_a_schema_of_another_version_under_the_same_numbers_is_told_at_opening(
+    tmp_path: Path,
+) -> None:
+    """Issue 2: an unreleased version had made it; every request failed, and nothing said why."""
+    db = tmp_path / "library.db"
+    await (await SqliteStore.open(db)).close()
+
+    def change(script: str) -> None:
+        with closing(sqlite3.connect(db)) as connection:
+            connection.executescript(script)
+
+    await asyncio.to_thread(check_schema, db, is_owned=False)
+    await asyncio.to_thread(change, "CREATE TABLE mine (a); CREATE INDEX my_turns ON turn (model)")
+    await (await SqliteStore.open(db)).close()  # What is there besides does no harm.
+    await asyncio.to_thread(
+        change, "ALTER TABLE turn RENAME COLUMN upstream TO place; DROP INDEX event_place"
+    )
+    with pytest.raises(
+        OtherSchema, match=r"no index event_place, column turn.upstream; choose another --db"
+    ) as raised:
+        await SqliteStore.open(db)
+    assert raised.value.lacks == ["index event_place", "column turn.upstream"]
+    found = await asyncio.to_thread(verify, db, identify=identify)
+    assert found.first_break is not None
+    assert (found.first_break.kind, found.first_break.where) == ("schema", "index event_place")
+    with pytest.raises(OtherSchema):
+        await asyncio.to_thread(check_schema, db, is_owned=False)
 
 
 @pytest.mark.parametrize("count", range(1, len(SCRIPTS)))

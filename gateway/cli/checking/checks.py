@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 
 from gateway.cli.ports import is_free, occupant
 from gateway.settings import Settings
-from library.errors import UnsuitableFileSystem
+from library.errors import LibraryError, OtherSchema, UnsuitableFileSystem
 from library.filesystem import check_file_system
 from library.lock import Owner, read_owner
+from library.verify import check_schema
 
 FREE_BYTES_MIN = 500 * 2**20
 """A database grows by some kilobytes a turn; below this a long day may fill the disk."""
@@ -89,6 +90,14 @@ def check_database(settings: Settings, owner: Owner | None) -> Finding:
     if head and head != SQLITE_MAGIC:
         fix = "move it away, or choose another --db"
         return Finding("database", f"{database} is no SQLite database", fix)
+    try:
+        check_schema(database, is_owned=owner is not None)
+    except OtherSchema as error:
+        text = f"{database} is of another version: no {', '.join(error.lacks)}"
+        fix = "choose another --db; `export` with the version that made it, and `import` here"
+        return Finding("database", text, fix)
+    except LibraryError as error:
+        return Finding("database", f"{database}: {error}", "library-of-context verify")
     held = f"in use by {owner}" if owner else "in use by nobody"
     return Finding("database", f"{database}, {held}")
 

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from gateway.cli.checking.doctor import lines
 from gateway.settings import Settings
 from library.filesystem import check_file_system
 from library.lock import Owner, OwnerLock
+from library.store.migrations import migrate
 
 
 def owner(base_url: str | None) -> Owner:
@@ -176,3 +179,21 @@ def test_a_finding_fits_80_columns_and_its_fix_stands_below() -> None:
     assert max(map(len, told)) <= 80
     assert told[-1] == f"{'':<14}fix: chmod 600 it"
     assert lines(Finding("port", "is free")) == ["ok  port      is free"]
+
+
+def test_a_database_of_another_version_is_a_problem_with_a_fix(tmp_path: Path) -> None:
+    """It was called healthy, and every request to it failed."""
+    settings, files = Settings(db=str(tmp_path / "library.db")), ("library.db",)
+    database = Path(settings.db)
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        migrate(connection)
+        database.chmod(0o600)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    assert not check_database(settings, None).is_problem
+    assert tuple(path.name for path in tmp_path.iterdir()) == files, "it looked, and made no file"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("ALTER TABLE turn RENAME COLUMN upstream TO place")
+    found = check_database(settings, None)
+    assert found.text.endswith("is of another version: no column turn.upstream")
+    assert "export" in found.fix
