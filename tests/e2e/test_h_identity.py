@@ -1,5 +1,7 @@
 """CASES H: which conversation a request belongs to, with and without a header."""
 
+from typing import Any
+
 import pytest
 
 from tests.e2e.answers import Json, said
@@ -62,6 +64,31 @@ def test_a_conversation_that_began_alike_is_recalled_from_the_project_and_an_edi
     assert second.thread_id == again.thread_id
     assert "5521" in texts(seen.messages)
     assert "9941" not in texts(seen.messages)
+
+
+@in_each_protocol
+def test_a_conversation_that_is_run_again_word_for_word_is_the_older_one_as_the_readme_says(
+    ask: Ask, gateway: GatewayProcess, topic: str
+) -> None:
+    """CASES H1 (two from where they differ), DESIGN 4.2 (the longest stored run)."""
+
+    def run(**more: Any) -> list[tuple[str, int]]:
+        talk: list[Json] = []
+        went = []
+        for words in ("hello", "where is the heron?", "and the plover?"):
+            talk.append(user(f"{topic} {words}"))
+            reply, _ = ask(talk, **more)
+            talk.append(assistant(reply.text))
+            went.append((reply.thread_id, gateway.report(reply.turn_id)["events_new"]))
+        return went
+
+    [(older, _), *_] = run()
+    [(own, _), *rest] = run()
+    assert own != older
+    assert rest == [(older, 0)] * 2
+    [(apart, _), *rest] = run(session=f"{topic}-apart")
+    assert apart not in (own, older)
+    assert rest == [(apart, 1)] * 2
 
 
 @in_each_protocol
