@@ -4,7 +4,9 @@ the same by these functions.
 
 Between the two a turn waits in memory. One that is never committed is recorded as abandoned when
 newer ones need its place, its own collection's first; after a restart an answer is recorded behind
-its session's last message all the same, and a program that prepares again records nothing twice.
+its session's last message all the same, and a program that prepares again records nothing twice. By
+the command line and HTTP an answer is refused where nothing waits for one, so that a misspelt
+session makes no thread of its own; MCP's sets of other libraries take it, as those did.
 """
 
 import secrets
@@ -31,6 +33,7 @@ from gateway.wire.protocol import MalformedRequest
 from governor.memory.adding import add_message
 from governor.message import Message
 from governor.turn import Outcome, Policy, PreparedTurn, SwapReport, TurnRequest
+from library.asking import first_event
 from library.errors import UnknownRecord
 from library.records import TurnState
 
@@ -128,11 +131,7 @@ async def end(gateway: Gateway, collection: str, turn_id: str, outcome: Outcome)
 async def answered(gateway: Gateway, session: Session, reply: Message) -> str | None:
     """Record an answer: it ends the turn that was prepared last in its session; where none waits,
     it stands behind the session's last message. Return the id of the turn that it ended."""
-    waiting = [
-        turn_id
-        for (collection, turn_id), (name, _) in gateway.handed.items()
-        if (collection, name) == (session.collection, session.name)
-    ]
+    waiting = _waiting(gateway, session)
     if waiting:
         await end(gateway, session.collection, waiting[-1], Outcome(TurnState.DONE, (reply,)))
         return waiting[-1]
@@ -147,6 +146,34 @@ async def answered(gateway: Gateway, session: Session, reply: Message) -> str | 
         now=gateway.now(),
     )
     return None
+
+
+def _waiting(gateway: Gateway, session: Session) -> list[str]:
+    """Return the turns of a session that were prepared and wait, the newest last."""
+    return [
+        turn_id
+        for (collection, turn_id), (name, _) in gateway.handed.items()
+        if (collection, name) == (session.collection, session.name)
+    ]
+
+
+async def check_asked(gateway: Gateway, session: Session) -> None:
+    """See that an answer is waited for: by a prepared turn, or, where none was kept, by the
+    session's last message.
+
+    Raises:
+        UnknownRecord: there is no such session, or its last message is an answer.
+
+    """
+    if _waiting(gateway, session):
+        return
+    library, _, _ = gateway.opened()
+    number = await library.store.collection_id(session.collection)
+    first = await first_event(library, session.name, number)
+    path = await library.store.live_path(first.thread_no)
+    [last] = await library.store.path_events(path, before_position=path[-1].upto + 1, limit=1)
+    if last.role == "assistant":
+        raise UnknownRecord(kind="turn without an answer in session", name=session.name)
 
 
 def prepared_fields(turn: PreparedTurn, messages: list[dict[str, Any]]) -> dict[str, Any]:
@@ -215,6 +242,7 @@ class HandedRoutes:
             outcome = Outcome(TurnState.DONE, (reply,))
             await end(self._gateway, session.collection, turn_id, outcome)
         else:
+            await check_asked(self._gateway, session)
             turn_id = await answered(self._gateway, session, reply)
         return json_response({"session": session.name, "turn_id": turn_id})
 

@@ -91,7 +91,8 @@ def commit(
     """Record TEXT... as what the model answered in SESSION.
 
     Without TEXT it is read from standard input. Where no gateway kept the prepared turn, the answer
-    stands behind the session's last message. Exit code 1: there is no such turn.
+    stands behind the session's last message. Exit code 1: there is no such turn, or nothing in
+    SESSION waits for an answer.
     """
     settings = loaded_settings(config=config, db=db).settings
     content = _said(words)
@@ -101,7 +102,7 @@ def commit(
             "/commit", session=session, content=content, turn_id=turn_id, collection=collection
         )
 
-    found = ask(settings, work, may_make=True)
+    found = ask(settings, work)
     if is_json:
         click.echo(json.dumps(found, indent=2))
     else:

@@ -48,3 +48,23 @@ async def test_who_prepares_many_turns_takes_no_others_place(
             for name, one in ended
         ]
         assert codes == [200, 404, 404, 200]
+
+
+async def test_an_answer_that_nothing_waits_for_is_refused(tmp_path: Path) -> None:
+    """A misspelt session made a thread of an answer alone, and an answer committed twice stood
+    twice."""
+    async with served(tmp_path) as client:
+
+        async def posted(path: str, **body: str) -> tuple[int, Any]:
+            async with client.post(f"/library/{path}", json=body) as answer:
+                return answer.status, await answer.json()
+
+        await posted("prepare", session="notes", message="hello")
+        assert (await posted("commit", session="notse", content="hi"))[0] == 404
+        assert (await posted("commit", session="notes", content="hi"))[0] == 200
+        status, told = await posted("commit", session="notes", content="hi again")
+        assert status == 404
+        assert "no turn without an answer in session 'notes'" in told["error"]["message"]
+        async with client.get("/library/threads") as answer:
+            [thread] = (await answer.json())["threads"]
+        assert (thread["session_id"], thread["event_count"]) == ("notes", 2)

@@ -179,6 +179,11 @@ def test_a_turn_is_prepared_and_its_answer_committed(run: Run) -> None:
     assert said == ["The key is blue.", "Noted.", "And the door?"]
     assert "of 900 tokens" in second.stderr
     assert run("commit", "talk", "x", "--turn", "nothing").exit_code == 1
+    assert run("commit", "tlak", "By the lake.").exit_code == 1
+    assert run("commit", "talk", "By the lake.").exit_code == 0
+    assert run("commit", "talk", "By the lake, again.").exit_code == 1
+    [thread] = told(run("threads", "--json"))
+    assert thread["event_count"] == 4
     assert run("prepare", "talk", input=" ").exit_code == 2
 
 
