@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from gateway.cli.client import LibraryClient, ask
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
-from gateway.cli.tables import print_table
+from gateway.cli.tables import counted, print_table
+from library.lock import read_owner
 
 
 @click.command()
@@ -25,11 +27,12 @@ def status(retries: bool, db: str | None, config: str | None, is_json: bool) -> 
             await library.post("/outbox/retry")
         return await library.get("/status")
 
+    is_served = read_owner(Path(settings.db)) is not None
     found = ask(settings, work)
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
-    print_table(("what", "how it is"), rows(found))
+    print_table(("what", "how it is"), rows(found, is_served=is_served))
     if stuck := found.get("quarantined"):
         click.echo()
         columns = ("set aside", "attempts", "error")
@@ -43,26 +46,27 @@ def status(retries: bool, db: str | None, config: str | None, is_json: bool) -> 
         )
 
 
-def rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the status in words."""
+def rows(found: Mapping[str, Any], *, is_served: bool = True) -> list[tuple[str, str]]:
+    """Return the status in words; with `is_served` False of a library that no gateway has open."""
     index = found.get("index") or {}
     since = str(found.get("oldest_pending_at") or "")[:19].replace("T", " ")
     size = f"{index.get('passages', 0):,} passages, {_size(index.get('size_bytes', 0))}"
     embedding = found.get("embedding") or {}
     vectors_bytes = embedding.get("vectors_bytes") or 0
+    unheld = "none in memory" if is_served else "no gateway runs, which would hold them in memory"
+    pending, failed = found.get("pending_count", 0), len(found.get("quarantined") or ())
     return [
         ("recorded", f"up to number {found.get('recorded_seq', 0):,}"),
         ("indexed", f"up to number {found.get('indexed_seq', 0):,}"),
         (
             "to be indexed",
-            f"{found.get('pending_count', 0):,} messages"
-            + (f", the oldest since {since}" if since else ""),
+            counted(pending, "message") + (f", the oldest since {since}" if since else ""),
         ),
-        ("set aside", f"{len(found.get('quarantined') or ()):,} messages that failed repeatedly"),
+        ("set aside", f"{counted(failed, 'message')} that failed repeatedly"),
         ("index", size if index.get("is_whole") else index.get("error") or f"being built: {size}"),
-        ("embedder", _embedder(embedding)),
+        ("embedder", _embedder(embedding, is_served=is_served)),
         ("embedded", _embedded(embedding)),
-        ("vectors", f"{_size(vectors_bytes)} in memory" if vectors_bytes else "none in memory"),
+        ("vectors", f"{_size(vectors_bytes)} in memory" if vectors_bytes else unheld),
         *_caches(found),
         *_archive(found),
         ("writing", found.get("write_problem") or "in order"),
@@ -109,10 +113,13 @@ def _share(counted: Mapping[str, int]) -> str:
     return f"{hits:,} of {hits + misses:,}"
 
 
-def _embedder(embedding: Mapping[str, Any]) -> str:
+def _embedder(embedding: Mapping[str, Any], *, is_served: bool) -> str:
     name = embedding.get("name") or "none"
     if name == "none":
         return "none: recall is by words"
+    if embedding.get("is_loading") and not embedding.get("serving"):
+        when = "recall is by words until it is loaded" if is_served else "loaded when it is needed"
+        return f"{embedding.get('identity') or name}: {when}"
     problem = embedding.get("problem")
     if problem and embedding.get("serving"):
         return f"{embedding['serving']}; held up: {problem}"
@@ -127,7 +134,7 @@ def _embedded(embedding: Mapping[str, Any]) -> str:
     text = f"up to number {embedding.get('embedded_seq', 0):,}"
     owed_count = embedding.get("owed_count") or 0
     if owed_count:
-        text += f", {owed_count:,} messages to go"
+        text += f", {counted(owed_count, 'message')} to go"
     if embedding.get("replaces"):
         text += f"; {embedding['identity']} takes over from {embedding['replaces']} then"
     if embedding.get("failed_count"):

@@ -192,10 +192,15 @@ class Meaning:
         return True
 
     async def status(self) -> dict[str, Any]:
-        """Return how far it is; counts only what is owed."""
+        """Return how far it is; counts only what is owed. While the embedder is being loaded, how
+        far one of its name had come."""
         serving, maker = self._serving, self._maker
         known = await self._store.rows.embedders()
+        is_loading = self._task is not None and not self._was_tried.is_set()
         own = next((one for one in known if maker is not None and one.no == maker.no), None)
+        if is_loading and own is None:
+            named = [one for one in known if one.name == self._name]
+            own = max(named, key=lambda one: one.is_serving, default=None)
         served = next((one.identity for one in known if one.is_serving), None)
         return {
             "name": self._name,
@@ -205,6 +210,7 @@ class Meaning:
             "failed_count": 0 if maker is None else maker.failed_count,
             "serving": None if serving is None else serving.identity,
             "replaces": served if own and served != own.identity else None,
+            "is_loading": is_loading,
             "problem": self._problem,
             "questions": {
                 "hits": 0 if serving is None else serving.questions.hits,

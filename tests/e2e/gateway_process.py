@@ -135,7 +135,8 @@ class GatewayProcess:
         while time.monotonic() < until:
             if self.rows("SELECT count(*) AS n FROM outbox WHERE NOT is_quarantined")[0]["n"] == 0:
                 embedding = self.get("/library/status", headers=as_owner).json()["embedding"]
-                if embedding["name"] == "none" or embedding["owed_count"] == 0:
+                is_done = embedding["owed_count"] == 0 and not embedding["is_loading"]
+                if embedding["name"] == "none" or is_done:
                     return
             httpx.post(retry, headers=as_owner, timeout=10, verify=False)
             time.sleep(POLL_S)

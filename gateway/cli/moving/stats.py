@@ -84,9 +84,11 @@ async def _embedded(library: LibraryClient, tell: Tell) -> dict[str, Any]:
         if embedding["name"] == "none":
             raise Problem("no embedder is set; see `library-of-context config`")
         owed = embedding["owed_count"]
-        if owed is None and embedding["problem"] and "loaded" not in embedding["problem"]:
+        is_loading = embedding["is_loading"]
+        if owed is None and embedding["problem"] and not is_loading:
             raise Problem(f"the embedder cannot be had: {embedding['problem']}")
-        if owed == 0 and not status["pending_count"] and not embedding["replaces"]:
+        is_done = owed == 0 and not is_loading and not embedding["replaces"]
+        if is_done and not status["pending_count"]:
             return embedding
         left = (owed or 0) + status["pending_count"]
         most = max(most, left)

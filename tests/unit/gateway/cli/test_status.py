@@ -85,6 +85,25 @@ def test_what_is_not_in_order_is_told() -> None:
     assert len(rows({})) == len(told)
 
 
+def test_one_message_is_not_messages() -> None:
+    embedding = FOUND["embedding"] | {"owed_count": 1}
+    told = dict(rows(FOUND | {"pending_count": 1, "embedding": embedding, "quarantined": [{}]}))
+    assert told["to be indexed"].startswith("1 message, ")
+    assert told["set aside"] == "1 message that failed repeatedly"
+    assert told["embedded"].endswith(" 1 message to go")
+
+
+def test_an_embedder_that_is_being_loaded_is_told_with_what_it_made_before() -> None:
+    """Without a gateway it was `embedded nothing`, and `recall is by words`."""
+    loading = {"is_loading": True, "serving": None, "problem": "the embedder is being loaded"}
+    found = FOUND | {"embedding": FOUND["embedding"] | loading | {"owed_count": 0}}
+    told = dict(rows(found, is_served=False))
+    assert told["embedder"] == "hashing-256-v2/1: loaded when it is needed"
+    assert told["embedded"] == "up to number 1,190"
+    assert told["vectors"] == "no gateway runs, which would hold them in memory"
+    assert dict(rows(found))["embedder"].endswith(": recall is by words until it is loaded")
+
+
 def test_a_shared_cache_is_told_with_what_keeps_it_from_answering() -> None:
     caches = FOUND["caches"] | {"redis": {"hits": 2, "misses": 3}}
     shared = FOUND | {"caches": caches}

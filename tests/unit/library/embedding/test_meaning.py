@@ -94,6 +94,35 @@ async def test_words_find_while_a_model_is_still_at_work(tmp_path: Path) -> None
         assert (await teller.ask("kestral")).hits[0].event.text == "The launch code is kestrel"
 
 
+async def test_while_an_embedder_is_loaded_it_is_told_how_far_one_of_its_name_had_come(
+    tmp_path: Path,
+) -> None:
+    """`status` without a gateway said that nothing was embedded, where all was."""
+    async with library_with(tmp_path / "a.db", "told", {"told": Told()}) as library:
+        await told(library, "The launch code is kestrel")
+        assert await library.wait_embedded(WAIT_S)
+        assert not (await status_of(library))["is_loading"]
+    may_open = asyncio.Event()
+
+    async def open_embedder(_: str) -> Embedder:
+        await may_open.wait()
+        return Told()
+
+    library = Library(
+        await SqliteStore.open(tmp_path / "a.db"),
+        index_folder=tmp_path / "a.db.index",
+        embedder="told",
+        open_embedder=open_embedder,
+    )
+    await library.start()
+    status = await status_of(library)
+    assert (status["is_loading"], status["serving"], status["owed_count"]) == (True, None, 0)
+    assert (status["identity"], status["embedded_seq"]) == ("told/1", 1)
+    may_open.set()
+    await until(library, "is_loading", value=False)
+    await library.close()
+
+
 async def test_what_an_embedder_owes_is_made_when_it_is_back(tmp_path: Path) -> None:
     """CASES J5 (claude-mem#2048)."""
     away = Told()
