@@ -70,6 +70,12 @@ class Summary:
     problem_count: int = 0
     problems: list[Failure] = field(default_factory=list)
 
+    @property
+    def seen_count(self) -> int:
+        """How much was understood to be something, or to be unreadable."""
+        left_out = sum(self.left_out.values())
+        return self.added + self.known + self.records + left_out + self.problem_count
+
     def leave_out(self, what: str) -> None:
         self.left_out[what] = self.left_out.get(what, 0) + 1
 

@@ -144,7 +144,7 @@ class _Import:
     async def _file(
         self, source: _Source, form: str | None, on_share: Callable[[float], None]
     ) -> None:
-        file = source.path
+        file, seen_count = source.path, self._summary.seen_count
         try:
             name = form or detected(file)
             read = FORMATS[name].read_path
@@ -152,6 +152,8 @@ class _Import:
                 await self._messages(file).take(read(file), lambda: on_share(0.5))
             else:
                 await self._values(file, name, on_share)
+            if self._summary.seen_count == seen_count and (own := detected(file)) != name:
+                raise UnknownFormat(file, f"nothing in it is {name}; by its content it is {own}")
         except UnknownFormat as error:
             if source.is_named:
                 self._summary.note(str(file), "the file", error.reason)

@@ -136,3 +136,15 @@ def test_a_file_of_every_form_is_known_taken_in_once_with_its_times_and_found(
     words = {"rlm-claude": "We deploy on Fridays.", "ralc": "two"}.get(form, "Where?")
     hits = run("consult", words)["hits"]
     assert words in {hit["text"] for hit in hits}
+
+
+@pytest.mark.parametrize("asked", ["codex", "claude-code"])
+def test_a_file_that_is_not_of_the_format_that_was_named_is_told_with_the_one_it_has(
+    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """README: what cannot be read is told. It was `0 messages added`, and code 0."""
+    monkeypatch.setenv("LIBRARY_OF_CONTEXT_EMBEDDER", "none")
+    asked_of = ["import", "--format", asked, str(openai_chat(tmp_path))]
+    done = CliRunner().invoke(cli, [*asked_of, "--db", str(tmp_path / "library.db")])
+    assert done.exit_code == 1, done.output
+    assert "by its content it is openai-chat" in done.stderr, done.stderr
