@@ -105,7 +105,7 @@ class Unacceptable(LibraryError):
 
 
 class UnknownRecord(LibraryError):
-    """`kind` (thread, event, turn, response) `name` does not exist in the caller's collection."""
+    """`kind` (thread, event, turn, ...) `name` does not exist in the caller's collection."""
 
     def __init__(self, *, kind: str, name: str) -> None:
         super().__init__(f"no {kind} {name!r} in this collection")

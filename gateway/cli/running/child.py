@@ -1,9 +1,13 @@
 """Runs a program in the foreground, as if nothing stood between it and the terminal."""
 
+import errno
+import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 
 NOT_FOUND, NOT_RUNNABLE, BY_SIGNAL = 127, 126, 128
@@ -17,6 +21,17 @@ class NotStarted(Exception):
     def __init__(self, command: str, error: OSError) -> None:
         super().__init__(f"{command}: {error.strerror}")
         self.exit_code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
+
+
+def check_there(program: str) -> None:
+    """Look whether there is such a program: that costs nothing, before a gateway is started for it.
+
+    Raises:
+        NotStarted: there is none.
+
+    """
+    if shutil.which(program) is None and not Path(program).exists():
+        raise NotStarted(program, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str]) -> int:

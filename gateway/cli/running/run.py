@@ -20,7 +20,7 @@ from gateway.cli.options import (
     settings_options,
 )
 from gateway.cli.ports import origin as origin_of
-from gateway.cli.running.child import NotStarted, run_child
+from gateway.cli.running.child import NotStarted, check_there, run_child
 from gateway.cli.running.joined import Joined, not_followed
 from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
@@ -57,6 +57,7 @@ def run(
     lacking = _not_allowed(settings, to or ())
     serve = _serve_command(loaded, flags, config=config, more_hosts=lacking)
     try:
+        check_there(command[0])
         with Lodging(Path(settings.db)).gateway(serve) as (origin, is_started):
             joined = ask(settings, _joined)
             if joined is not None and joined.has_given_upstream:
@@ -158,11 +159,14 @@ def saved(reports: list[dict[str, Any]], *, database: str) -> str:
         or 0
         for report in reports
     )
-    share = f" ({(asked - sent) / asked:.0%})" if asked > sent else ""
+    saving = f"{asked - sent:,} saved"
+    if asked > sent:
+        saving += f" ({(asked - sent) / asked:.0%})"
+    elif sent > asked:
+        saving = f"{sent - asked:,} more than came"
     threads = {report.get("thread_id") for report in reports} - {None, ""}
     return (
         f"library-of-context: {counted(len(reports), 'request')} of "
         f"{counted(len(threads), 'thread')}, recorded in "
-        f"{database}; {asked:,} tokens came, {sent:,} were sent, {max(asked - sent, 0):,} saved"
-        f"{share}"
+        f"{database}; {asked:,} tokens came, {sent:,} were sent, {saving}"
     )

@@ -1,12 +1,14 @@
 """`promote`: copy a record to where more askers find it, or take the copy back."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from gateway.cli.client import LibraryClient, ask, segment
-from gateway.cli.options import config_option, db_option, json_option, loaded_settings
+from gateway.cli.options import Problem, config_option, db_option, json_option, loaded_settings
+from gateway.cli.pins import named
 from gateway.cli.shelf.options import collection_option
 
 
@@ -53,9 +55,14 @@ def promote(
 
         async def work(library: LibraryClient) -> Any:
             to = "project" if is_project else "team"
-            return await library.post(
-                "/promotions", record=record, to=to, team=team, collection=collection
-            )
+            asked = {"record": record, "to": to, "team": team, "collection": collection}
+            try:
+                return await library.post("/promotions", **asked)
+            except Problem as problem:
+                home = None if collection else await _home(library, record, problem)
+                if home is None:
+                    raise
+                raise Problem(f"{problem.message}: say --collection {home}") from problem
 
         found = ask(settings, work)
     if is_json:
@@ -65,3 +72,12 @@ def promote(
     else:
         where = f"team {found['team']}" if found["team"] else "the project"
         click.echo(f"{found['id']} {found['state']}, for {where}")
+
+
+async def _home(library: LibraryClient, record: str, problem: Problem) -> str | None:
+    """Return the collection of a record that another one was said not to have."""
+    if f"{record!r} in this collection" in problem.message:
+        with suppress(Problem):
+            [found] = await named(library, record)
+            return str(found["collection"])
+    return None

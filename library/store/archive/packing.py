@@ -21,7 +21,11 @@ def number_of(connection: sqlite3.Connection, name: str, collection_id: int | No
     try:
         return thread_number(connection, name, collection_id)
     except UnknownRecord:
+        pass
+    try:
         return event_by_id(connection, name, collection_id).thread_no
+    except UnknownRecord as error:
+        raise UnknownRecord(kind="thread or record", name=name) from error
 
 
 def all_seqs(connection: sqlite3.Connection, no: int) -> list[int]:

@@ -64,3 +64,10 @@ def test_one_thing_is_told_as_one() -> None:
         "1,000 requests",
     ]
     assert "1 request of 1 thread, recorded" in saved([{"thread_id": "a"}], database="a.db")
+
+
+def test_what_was_sent_beyond_what_came_is_told() -> None:
+    """With pins it was `24,920 came, 25,608 were sent, 0 saved`."""
+    for came, sent, told in ((10, 4, "6 saved (60%)"), (4, 4, "0 saved"), (4, 10, "6 more than")):
+        turn = {"thread_id": "a", "client_tokens": came, "prompt_tokens": sent}
+        assert f"{sent} were sent, {told}" in saved([turn], database="a.db")

@@ -200,6 +200,25 @@ def test_a_record_of_one_thread_is_promoted_to_its_project(run: Run) -> None:
     assert run("promote", one["id"]).exit_code == 2
 
 
+def test_a_record_of_another_collection_is_not_promoted_without_its_name(run: Run) -> None:
+    """It was `no event 'e1' in this collection`, and no word of the option."""
+    one = told(run("remember", "Answer in verse.", "--collection", "ann", "--json"))
+    refused = run("promote", one["event_id"], "--project")
+    assert (refused.exit_code, len(refused.stderr.splitlines())) == (1, 1)
+    assert refused.stderr.endswith(" in this collection: say --collection ann\n")
+    refused = run("promote", "e99999", "--project")
+    assert "--collection" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["forget nosuch --yes", "purge nosuch --yes", "retention archive nosuch"]
+)
+def test_what_names_no_thread_is_not_called_an_event(run: Run, command: str) -> None:
+    run("remember", "Answer in verse.")
+    refused = run(*command.split())
+    assert refused.stderr == "Error: no thread or record 'nosuch' in this collection\n"
+
+
 def test_nothing_is_promoted_to_a_team_that_no_key_names(run: Run, tmp_path: Path) -> None:
     one = told(run("remember", "Answer in verse.", "--json"))
     keys = ("--keys-file", str(tmp_path / "keys.json"))
