@@ -21,6 +21,9 @@ from gateway.wire.responses.message import ITEMS, REASONING
 from gateway.wire.responses.request import by_value
 
 _CALL = "function_call"
+_ARGUMENTS = frozenset(
+    {"response.function_call_arguments.delta", "response.function_call_arguments.done"}
+)
 _BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _COMPLETED = "response.completed"
@@ -113,6 +116,8 @@ class ResponsesSplice:
         self._has_own_call = False
         self._reasoning: dict[int, list[tuple[Block, dict[str, Any]]]] = {}
         """Events of reasoning whose next item has not come, by index."""
+        self._nameless: dict[int, list[tuple[Block, dict[str, Any]]]] = {}
+        """Events of calls of which it is not known whose they are, by index."""
         self._done: list[dict[str, Any]] = []
         """Items of this round, as far as events told them whole."""
         self._output: list[dict[str, Any]] = []
@@ -133,7 +138,7 @@ class ResponsesSplice:
             return self._ended(block, fields, is_completed=kind == _COMPLETED)
         index, item = fields.get("output_index"), fields.get("item")
         if not isinstance(index, int):
-            return self._counted(block, fields)
+            return b"" if _is_ours(item, self._names) else self._counted(block, fields)
         return self._of_item(block, fields, index, item if isinstance(item, dict) else {})
 
     def go_on(self) -> None:
@@ -146,6 +151,7 @@ class ResponsesSplice:
         self._held = None
         self._numbers.clear()
         self._reasoning.clear()
+        self._nameless.clear()
         self._done.clear()
         self._has_own_call = self.is_waiting = self.has_ended = False
 
@@ -156,6 +162,9 @@ class ResponsesSplice:
 
     def let_go(self) -> bytes:
         self._has_let_go = True
+        # Arguments without end, and still no name: whose they are will not be known.
+        self._numbers |= dict.fromkeys(self._nameless)
+        self._nameless.clear()
         return self._flushed()
 
     def _begun(self, block: Block, fields: dict[str, Any]) -> bytes:
@@ -169,18 +178,20 @@ class ResponsesSplice:
 
     def _ended(self, block: Block, fields: dict[str, Any], *, is_completed: bool) -> bytes:
         self.has_ended = True
-        has_ours = None in self._numbers.values()
         is_readable = isinstance(fields.get("response"), dict)
+        has_ours = self._has_ours(fields["response"] if is_readable else {})
         if is_readable and is_completed and has_ours and not self._has_own_call:
             self.is_waiting = True
             self._held = (block, fields)
             return b""
         rest = b"" if has_ours else self._flushed()
+        if is_completed:  # Else it is half a call, and perhaps of ours.
+            rest += b"".join(map(self._let_pass, [*self._nameless]))
         return rest + (self._end(block, fields) if is_readable else self._counted(block, fields))
 
     def _end(self, block: Block, fields: dict[str, Any]) -> bytes:
         response = _without_tools(fields["response"], self._names)
-        if not self._is_first or None in self._numbers.values():
+        if not self._is_first or self._has_ours(response):
             response = {
                 **response,
                 "id": self._response_id or response.get("id"),
@@ -189,6 +200,14 @@ class ResponsesSplice:
             if isinstance(response.get("usage"), dict):
                 response["usage"] = added(self._carried, response["usage"])
         return self._counted(block, fields, response=response)
+
+    def _has_ours(self, response: Mapping[str, Any]) -> bool:
+        """Tell whether this round calls tools of ours; some servers tell a call only at the end."""
+        items = dicts(response.get("output"))
+        self._has_own_call = self._has_own_call or any(
+            is_call(item) and not _is_ours(item, self._names) for item in items
+        )
+        return None in self._numbers.values() or any(_is_ours(one, self._names) for one in items)
 
     def _whole_output(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
         items = dicts(response.get("output")) or self._done
@@ -206,6 +225,10 @@ class ResponsesSplice:
             self._reasoning[index].append((block, fields))
             return b""
         shown = b""
+        if not self._has_let_go and self._is_nameless(fields, item, index, is_new=is_new):
+            self._nameless.setdefault(index, []).append((block, fields))
+            return b""
+        held = self._nameless.pop(index, [])
         if is_new and _is_ours(item, self._names):
             self._numbers |= dict.fromkeys([*self._reasoning, index])
             self._reasoning.clear()
@@ -214,7 +237,25 @@ class ResponsesSplice:
             self._number(index)
             self.has_spoken = True
             self._has_own_call = self._has_own_call or is_call(item)
+        for event in held:
+            shown += self._numbered(*event, index)
         return shown + self._numbered(block, fields, index)
+
+    def _is_nameless(
+        self, fields: dict[str, Any], item: dict[str, Any], index: int, *, is_new: bool
+    ) -> bool:
+        """Tell whether an event is of a call that was not named yet."""
+        if index in self._nameless:
+            return not item.get("name")
+        is_nameless = item.get("type") == _CALL and not item.get("name")
+        return is_new and (is_nameless or fields.get("type") in _ARGUMENTS)
+
+    def _let_pass(self, index: int) -> bytes:
+        """Return the events of a call that got no name to the end: not ours."""
+        self._number(index)
+        self.has_spoken = self._has_own_call = True
+        held = self._nameless.pop(index)
+        return b"".join(self._numbered(block, fields, index) for block, fields in held)
 
     def _flushed(self) -> bytes:
         """Return the events of reasoning that is the client's."""

@@ -289,6 +289,47 @@ def test_where_there_is_no_room_no_later_call_waits_for_its_name_either() -> Non
     assert b"held" in b"".join(map(splice.take, Blocks().feed(body))), "there may be room again"
 
 
+def retold(body: bytes, naming: str) -> bytes:
+    """Return a response's events as servers write them that tell a call's name late or once."""
+    out = []
+    for line in body.split(b"\n\n"):
+        event = json.loads(line.partition(b"data: ")[2]) if line else {"type": ""}
+        kind, item = event["type"], event.get("item", {})
+        if kind == "response.output_item.added" and item.get("type") == "function_call":
+            if naming != "late":
+                continue
+            event["item"] = {**item, "name": ""}
+        if "item" in event and naming == "without an index":
+            del event["output_index"]
+        if kind and (naming != "at the end" or "response" in event):
+            out.append(_named(kind, **{key: one for key, one in event.items() if key != "type"}))
+    return b"".join(out)
+
+
+@pytest.mark.parametrize(
+    "naming", ["late", "with the whole item", "without an index", "at the end"]
+)
+def test_a_response_that_names_a_call_late_shows_none_of_ours(naming: str) -> None:
+    ours = retold(responses([("ours", "x")]), naming)
+    last = retold(responses([("words", "So.")]), naming)
+    shown = spliced("responses", [ours, last])
+    assert b"library_" not in shown and b'\\"x\\"' not in shown
+    assert read("responses", shown)[0] == [("words", "So.")]
+    assert b"library_" not in spliced("responses", [ours])
+    mixed = responses([("ours", "x"), ("theirs", "y")])
+    both = spliced("responses", [retold(mixed, naming)])
+    assert b"library_" not in both and b'\\"y\\"' in both
+    assert read("responses", both)[0] == [("call", "look")], "it is the client's turn"
+
+
+def test_a_response_whose_call_never_gets_a_name_shows_it_at_the_end() -> None:
+    body = retold(responses([("theirs", "y")]), "late").replace(b'"name": "look"', b'"name": ""')
+    assert b'\\"y\\"' in spliced("responses", [body])
+    cut = body.replace(b"response.completed", b"response.incomplete")
+    begun = cut.partition(b"event: response.output_item.done")[0]
+    assert b'\\"y\\"' not in spliced("responses", [begun])
+
+
 def test_a_name_of_the_clients_that_ours_begin_with_is_its_own() -> None:
     fragments = [
         {"index": 0, "id": "a", "type": "function", "function": {"name": "library"}},
