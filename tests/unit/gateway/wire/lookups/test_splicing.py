@@ -293,7 +293,8 @@ def retold(body: bytes, naming: str) -> bytes:
     """Return a response's events as servers write them that tell a call's name late or once."""
     out = []
     for line in body.split(b"\n\n"):
-        event = json.loads(line.partition(b"data: ")[2]) if line else {"type": ""}
+        data = line.partition(b"data: ")[2]
+        event: dict[str, Any] = json.loads(data) if data else {"type": ""}
         kind, item = event["type"], event.get("item", {})
         if kind == "response.output_item.added" and item.get("type") == "function_call":
             if naming != "late":
