@@ -37,16 +37,18 @@ limit_option = click.option(
 def threads(
     collection: str | None, limit: int, db: str | None, config: str | None, is_json: bool
 ) -> None:
-    """List threads, the last used first."""
+    """List threads, the last used first, with their collections where there are several."""
     settings = loaded_settings(config=config, db=db).settings
     asked = {"collection": collection, "limit": limit}
     found = ask(settings, lambda library: library.get("/threads", **asked))["threads"]
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
+    has_several = len({row["collection"] for row in found}) > 1
     rows = [
         (
             row["id"],
+            *((row["collection"],) if has_several else ()),
             str(row["event_count"]),
             str(row["branch_count"]),
             _minute(row["updated_at"]),
@@ -55,7 +57,14 @@ def threads(
         for row in found
     ]
     print_table(
-        ("thread", "events", "branches", "last used", "begins"),
+        (
+            "thread",
+            *(("collection",) if has_several else ()),
+            "events",
+            "branches",
+            "last used",
+            "begins",
+        ),
         rows,
         right=("events", "branches"),
         whole=("thread",),
@@ -153,7 +162,10 @@ def search(
     is_json: bool,
     **options: Any,
 ) -> None:
-    """Find records for WORDS... as a request would, best first."""
+    """Find records for WORDS... as a request would, best first.
+
+    Of one collection, as a request's: collections keep apart what is not to be mixed.
+    """
     settings = loaded_settings(config=config, db=db).settings
 
     async def work(library: LibraryClient) -> Any:

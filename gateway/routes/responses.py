@@ -11,6 +11,7 @@ and would answer for all of them.
 """
 
 import secrets
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -118,7 +119,8 @@ class ResponsesBelow:
 
     async def _compacted(self, turn: Turn) -> Response:
         _, _, relay = self._gateway.opened()
-        prepared = await relay.governor.prepare(turn.request)
+        # No model is asked, so that none is offered tools: they would be counted.
+        prepared = await relay.governor.prepare(replace(turn.request, lookups=()))
         await relay.governor.commit(prepared, Outcome(TurnState.DONE))
         kept = [planned.message for planned in prepared.plan or ()] or turn.request.messages
         report = prepared.report

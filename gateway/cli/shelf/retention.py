@@ -98,12 +98,18 @@ def listed(
             one["id"],
             one["kind"],
             _day(one["archived_at"]),
-            f"{one['stored_bytes']:,} of {one['plain_bytes']:,}",
+            f"{one['plain_bytes']:,}",
+            f"{one['stored_bytes']:,}",
             one_line(one["summary"] or one["title"], size=TEXT_CELLS),
         )
         for one in found["archived"]
     ]
-    print_table(("id", "kind", "archived", "bytes", "about"), rows, right=("bytes",), whole=("id",))
+    print_table(
+        ("id", "kind", "archived", "bytes", "packed to", "about"),
+        rows,
+        right=("bytes", "packed to"),
+        whole=("id",),
+    )
 
 
 @retention.command()

@@ -115,6 +115,13 @@ def test_what_is_listed_and_searched_can_be_of_one_collection_alone(
         assert taken.exit_code == 0, taken.output
     assert len(told(run("threads", "--json"))) == 2
     assert len(told(run("sessions", "--json"))["sessions"]) == 2
+    header, *lines = run("threads").stdout.splitlines()
+    assert header.split()[:3] == ["thread", "collection", "events"]
+    assert {name for line in lines for name in ("one", "two") if name in line.split()} == {
+        "one",
+        "two",
+    }
+    assert "collection" not in run("threads", "--collection", "one").stdout.splitlines()[0]
     for name, text in (("one", "the blue key"), ("two", "the red key")):
         of = ("--collection", name, "--json")
         [thread] = told(run("threads", *of))
@@ -145,6 +152,11 @@ def test_what_is_let_go_of_or_deleted_is_told_to_programs_too(run: Run) -> None:
     run("pin", one["event_id"], "--everywhere")
     assert told(run("unpin", one["event_id"], "--json")) == {"event_id": one["event_id"]}
     assert told(run("retention", "archive", one["id"], "--json"))["archived_count"] == 1
+    [archived] = told(run("retention", "list", "--json"))["archived"]
+    heading, _, listed, *_ = run("retention", "list").stdout.splitlines()
+    assert heading.split()[3:6] == ["bytes", "packed", "to"]
+    sizes = [f"{archived[size]:,}" for size in ("plain_bytes", "stored_bytes")]
+    assert listed.split()[3:5] == sizes
     assert told(run("retention", "restore", one["id"], "--json"))["restored_count"] == 1
     assert told(run("forget", one["event_id"], "--yes", "--json"))["event_count"] == 1
     two = told(run("remember", "Oats on Monday.", "--json"))
