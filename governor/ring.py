@@ -3,7 +3,9 @@
 The window is a run of units up to the newest one. It starts at an *anchor* that stays where it is
 while the run still fits, and when it does not, moves so far that the run fills only its low-water
 mark. So the prompt keeps its prefix for many requests and then jumps once; a window
-that slid with every turn would throw the provider's cache away with every turn. An anchor whose
+that slid with every turn would throw the provider's cache away with every turn. Whatever the mark,
+the exchange before the question stays whole, or as much of it as there is room for: the question is
+mostly about that. An anchor whose
 run has become small for its room (a larger budget, a long question that is past) is moved back.
 A run may grow beyond its room into what the desk leaves unused; it jumps when the desk wants that.
 
@@ -69,6 +71,10 @@ def place_window(
     placed = starts.longest(limit=low_tokens)
     if kept is not None and (placed is None or placed[0] >= kept.start):
         return kept
+    last = starts.exchange()
+    if last is not None and (placed is None or placed[0] > last):
+        used = starts.cost_from(last, limit=grown_tokens)
+        placed = None if used is None else (last, used)
     if placed is None:
         placed = starts.longest(limit=room_tokens)
     if placed is None:
@@ -128,6 +134,12 @@ class _Starts:
             if self.may_start(start) and suffix + self._head_cost(start) <= limit:
                 found = (start, suffix + self._head_cost(start))
         return found
+
+    def exchange(self) -> int | None:
+        """Return where the exchange before the question starts; None where there is none, or the
+        question is being worked on: its own steps are what was last then."""
+        is_asked = self._question == len(self._units) - 1
+        return self._user_before[self._question] if is_asked else None
 
     def _unit_cost(self, index: int) -> int:
         return 0 if index in self._free else self._cost(index)

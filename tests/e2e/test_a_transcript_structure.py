@@ -100,12 +100,13 @@ def test_every_place_of_the_cut_leaves_calls_and_results_paired(
 ) -> None:
     """CASES A4 (freebuff PR#1292): budgets sweep over both mirror cuts of one unit."""
     talk: list[Json] = []
-    for turn in range(20):
+    for turn in range(30):
         talk += [user(f"{topic} {turn}"), *tool_steps(f"{topic}{turn}", steps=1, words=50)]
         talk.append(assistant("ok"))
     kept: set[int] = set()
-    for budget in range(2_000, 220, -30):  # Downwards: a window does not stand still for less.
-        _, seen = ask([*talk, user("next")], budget=budget)
+    for budget in range(220, 3_200, 100):
+        # Each for itself: a window that stands would take longer steps.
+        _, seen = ask([*talk, user("next")], budget=budget, session=f"{topic}{budget}")
         assert call_ids(seen) == result_ids(seen)
         kept.add(len(call_ids(seen)))
     assert len(kept) >= 4

@@ -33,6 +33,7 @@ ATTACHED = Policy(
     desk_tokens=500,
     protected_tokens=0,
     minimum_relevance=0.6,
+    window_low_water=0.6,
     placement="attached",
     replacement="every-turn",
 )

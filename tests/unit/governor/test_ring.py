@@ -114,6 +114,20 @@ def test_what_lies_in_a_window_counts_with_it_and_goes_when_it_moves() -> None:
     assert (moved.used_tokens, moved.is_moved) == (60, True)
 
 
+def test_the_exchange_before_the_question_stays_whole_whatever_the_low_water_mark() -> None:
+    """Issue 4: what a question is mostly about is not what a jump leaves out."""
+    shape = [(10, True), (10, False), (10, True), *[(10, False)] * 5, (10, True)]
+    for low in (0.0, 0.3, 0.5):
+        window, _, _ = placed(shape, room=70, low=low)
+        assert (window.start, window.used_tokens) == (2, 60)
+    larger, _, _ = placed(shape, room=50, low=0.1, grown=60)
+    assert larger.start == 2, "it may take what the desk leaves"
+    part, units, question = placed(shape, room=50, low=0.1)
+    assert kept(part, units, question) == [2, 4, 5, 6, 7, 8]
+    looping, _, _ = placed([*shape, *[(10, False)] * 4], room=70, low=0.3)
+    assert looping.used_tokens <= 21, "in a tool loop its own steps are what was last"
+
+
 def test_an_anchor_stays_where_no_fresh_window_would_hold_more() -> None:
     shape = [(10, True), (500, False), (10, True), (10, False), (10, True)]
     window, _, _ = placed(shape, room=400, low=0.7, anchor=2)
