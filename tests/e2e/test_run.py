@@ -87,7 +87,7 @@ def test_a_program_is_told_and_governed_and_nothing_is_left_behind(
     base, status = out.split()
     assert base.startswith("http://127.0.0.1:") and base.endswith("/v1")
     assert status == "200"
-    assert "1 requests of 1 threads" in err and str(run.db) in err
+    assert "1 request of 1 thread" in err and str(run.db) in err
     assert events(run.db)[0]["text"] == "hi there"
     assert not run.is_served()
     assert [*run.home.iterdir()] == []
@@ -113,7 +113,7 @@ def test_a_gateway_that_runs_is_joined_and_left_running(
     options = ("--upstream", upstream.url)
     code, out, err = run.whole(sys.executable, "-c", ASKS, "hi", "0", options=options)
     assert (code, out.split()[0]) == (0, gateway.url)
-    assert "1 requests" in err and "hold:" not in err
+    assert "1 request" in err and "hold:" not in err
     assert gateway.process.poll() is None
     assert gateway.get("/library/settings").status_code == 403  # The owner's alone.
 
