@@ -202,11 +202,14 @@ class Meaning:
             named = [one for one in known if one.name == self._name]
             own = max(named, key=lambda one: one.is_serving, default=None)
         served = next((one.identity for one in known if one.is_serving), None)
+        owed_count = await self._store.rows.count_owed(own.no) if own else None
+        if own:  # Again: what was made while it was counted is no longer owed.
+            own = next((one for one in await self._store.rows.embedders() if one.no == own.no), own)
         return {
             "name": self._name,
             "identity": own.identity if own else None,
             "embedded_seq": own.embedded_upto if own else 0,
-            "owed_count": await self._store.rows.count_owed(own.no) if own else None,
+            "owed_count": owed_count,
             "failed_count": 0 if maker is None else maker.failed_count,
             "serving": None if serving is None else serving.identity,
             "replaces": served if own and served != own.identity else None,

@@ -94,6 +94,28 @@ async def test_words_find_while_a_model_is_still_at_work(tmp_path: Path) -> None
         assert (await teller.ask("kestral")).hits[0].event.text == "The launch code is kestrel"
 
 
+async def test_that_nothing_is_owed_is_not_told_with_a_mark_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`reembed` said that it was done, and in the same answer that nothing was embedded."""
+    slow = Told()
+    slow.may_embed.clear()
+    async with library_with(tmp_path / "a.db", "slow", {"slow": slow}) as library:
+        await told(library, "The launch code is kestrel")
+        rows = library.store.rows
+        count_owed = rows.count_owed
+
+        async def count_when_all_is_made(no: int) -> int:
+            slow.may_embed.set()
+            while count := await count_owed(no):  # noqa: ASYNC110 - as a busy machine would
+                await asyncio.sleep(0.005)
+            return count
+
+        monkeypatch.setattr(rows, "count_owed", count_when_all_is_made)
+        status = await status_of(library)
+        assert (status["owed_count"], status["embedded_seq"]) == (0, 1)
+
+
 async def test_while_an_embedder_is_loaded_it_is_told_how_far_one_of_its_name_had_come(
     tmp_path: Path,
 ) -> None:
