@@ -136,6 +136,9 @@ def list_(keys_file: str | None, config: str | None, is_json: bool) -> None:
     if is_json:
         click.echo(json.dumps(rows, indent=2))
         return
+    if not rows:
+        click.echo(f"there are no keys in {path}" if path.exists() else f"there is no file {path}")
+        return
     print_table(
         ("name", "collection", "scope", "teams", "budget", "upstream", "since"),
         [

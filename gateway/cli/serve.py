@@ -17,8 +17,10 @@ from gateway.cli.options import (
     settings_options,
 )
 from gateway.cli.ports import bound_socket, occupant, origin
+from gateway.cli.running.joined import Joined
+from gateway.cli.running.programs import OPENAI_KEY, PLACEHOLDER
 from gateway.cli.serving import run
-from gateway.configuration import without_credentials
+from gateway.configuration import redacted, without_credentials
 from gateway.log import end_log
 from gateway.settings import Settings
 from gateway.upstream.discovery import Chosen, choose
@@ -99,20 +101,27 @@ def banner(chosen: Chosen, base_url: str) -> list[str]:
 
 
 def to_paste(chosen: Chosen, base_url: str, *, is_powershell: bool) -> list[str]:
-    """Return two lines to paste: where clients find the gateway, and a first request."""
+    """Return two lines to paste: where clients find the gateway, and a first request.
+
+    Clients want a key also where none is needed; one that is set already stays.
+    """
     message = {"role": "user", "content": "Remember: the blue key opens the boathouse."}
     body = json.dumps({"model": chosen.model, "messages": [message]})
     url = f"{base_url}/chat/completions"
     key = "YOUR-KEY" if chosen.settings.keys_file else ""
+    is_any = Joined(redacted(chosen.settings), chosen.reason).needs_no_key
+    given = key or (PLACEHOLDER if is_any else "")  # Else the client's own goes to the upstream.
     if is_powershell:
+        own = f'; if (-not $env:{OPENAI_KEY}) {{ $env:{OPENAI_KEY} = "{given}" }}' if given else ""
         header = f" -Headers @{{Authorization = 'Bearer {key}'}}" if key else ""
         return [
-            f'$env:OPENAI_BASE_URL = "{base_url}"',
+            f'$env:OPENAI_BASE_URL = "{base_url}"{own}',
             f"Invoke-RestMethod {url} -Method Post -ContentType application/json{header} "
             f"-Body '{body}'",
         ]
+    own = f" {OPENAI_KEY}=${{{OPENAI_KEY}:-{given}}}" if given else ""
     header = f" -H 'authorization: Bearer {key}'" if key else ""
     return [
-        f"export OPENAI_BASE_URL={base_url}",
+        f"export OPENAI_BASE_URL={base_url}{own}",
         f"curl {url} -H 'content-type: application/json'{header} -d '{body}'",
     ]

@@ -31,7 +31,7 @@ def print_table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     shown = list(rows)
     for at, column in enumerate(columns):
-        longest = max((len(row[at]) for row in shown), default=0)
+        longest = max((len(line) for row in shown for line in row[at].splitlines()), default=0)
         table.add_column(
             column,
             justify="right" if column in right else "left",

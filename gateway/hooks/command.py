@@ -55,13 +55,28 @@ def _run(name: str, language: str | None, work: Callable[[Json, str], Json | Non
     """Do a hook's work, and never fail."""
     spoken = language or language_of(os.environ)
     try:
-        given = json.loads(sys.stdin.buffer.read(INPUT_BYTES_MAX))
-        answer = work(given if isinstance(given, dict) else {}, spoken)
+        answer = work(_given(), spoken)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a hook never fails its agent
         why = error.format_message() if isinstance(error, click.ClickException) else str(error)
         answer = {"systemMessage": said("failed", spoken, what=name, why=why[:500])}
     if answer:
         click.echo(json.dumps(answer, ensure_ascii=False))
+
+
+def _given() -> Json:
+    """Return what Claude Code tells a hook.
+
+    Raises:
+        Mistake: there is nothing of the kind on standard input.
+
+    """
+    try:
+        given = json.loads(sys.stdin.buffer.read(INPUT_BYTES_MAX))
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise Mistake("standard input has no JSON object, which Claude Code gives a hook")
+    return given
 
 
 @hook.command(name="pre-compact")
@@ -254,6 +269,7 @@ def uninstall(project: str | None, dry_run: bool) -> None:
 
 
 def _change(project: str | None, is_dry: bool, change: Callable[[Json], Json]) -> None:
+    """Change the settings; a file in which nothing is left goes, as `install` may have made it."""
     folder = Path(project) if project else Path.home()
     file = (folder / ".claude" / "settings.json").resolve()
     before = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -262,7 +278,7 @@ def _change(project: str | None, is_dry: bool, change: Callable[[Json], Json]) -
     except UnusableSettings as error:
         raise Mistake(f"{file}: {error}; nothing was changed") from error
     changed = change(settings)
-    after = written(changed) if changed or before else ""
+    after = written(changed) if changed else ""
     if changed == settings:
         click.echo(f"{file}: nothing to change")
         return
@@ -273,8 +289,13 @@ def _change(project: str | None, is_dry: bool, change: Callable[[Json], Json]) -
         click.echo("\n".join(lines))
         return
     kept = _kept(file, before) if before else None
-    _replace(file, after)
-    click.echo(f"{file}: changed" + (f"; as it was: {kept}" if kept else ""))
+    if after:
+        _replace(file, after)
+    else:
+        file.unlink()
+    click.echo(
+        f"{file}: {'changed' if after else 'removed'}" + (f"; as it was: {kept}" if kept else "")
+    )
 
 
 def _kept(file: Path, text: str) -> Path:

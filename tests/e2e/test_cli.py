@@ -413,7 +413,7 @@ def test_the_printed_curl_gets_an_answer(tmp_path: Path) -> None:
             headers=dict([words[words.index("-H") + 1].split(": ")]),
         )
         assert reply.status_code == 200
-        assert gateway.stdout_lines[-2].strip() == f"export OPENAI_BASE_URL={gateway.url}"
+        assert gateway.stdout_lines[-2].startswith(f"export OPENAI_BASE_URL={gateway.url} OPENAI_")
     finally:
         assert gateway.stop() == 0
     assert not (tmp_path / "library.db.owner").exists()

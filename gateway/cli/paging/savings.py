@@ -10,7 +10,7 @@ from gateway.cli.client import ask
 from gateway.cli.options import config_option, db_option, json_option, loaded_settings
 from gateway.cli.tables import print_table
 
-COLUMNS = ("thread", "upstream", "turns", "came", "sent", "cached", "cost", "whole")
+COLUMNS = ("thread, upstream", "turns", "came", "sent", "cached", "cost", "whole")
 
 
 @click.command()
@@ -30,7 +30,7 @@ def savings(thread: str | None, db: str | None, config: str | None, is_json: boo
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
-    print_table(COLUMNS, [_row(saving) for saving in found], right=COLUMNS[2:], whole=("thread",))
+    print_table(COLUMNS, [_row(one) for one in found], right=COLUMNS[1:], whole=COLUMNS[:1])
     if dearer := [one for one in found if _is_dearer(one)]:
         click.echo(
             f"{len(dearer)} of {len(found)} cost more than their whole histories would have: a "
@@ -41,8 +41,7 @@ def savings(thread: str | None, db: str | None, config: str | None, is_json: boo
 
 def _row(saving: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        saving["thread_id"],
-        saving["upstream"],
+        f"{saving['thread_id']}\n{saving['upstream']}",  # A column each is wider than 80.
         f"{saving['turn_count']:,}",
         f"{saving['client_tokens']:,}",
         f"{saving['forwarded_tokens']:,}",
@@ -53,7 +52,7 @@ def _row(saving: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _money(amount: float | None) -> str:
-    return "?" if amount is None else f"{amount:,.4f}"
+    return "?" if amount is None else f"{amount:,.{2 if amount >= 100 else 4}f}"
 
 
 def _is_dearer(saving: Mapping[str, Any]) -> bool:

@@ -29,6 +29,9 @@ from library.kinds.filter import CHUNK_TYPES
 
 AT_ONCE = 8
 """Files on their way: one commit of the index then serves several."""
+WITHOUT_TEXT = "without text"
+SHOWN = 20
+"""Of the files without text, those that are named; `--json` has all."""
 
 
 @click.command()
@@ -90,8 +93,8 @@ def shelve_document(
     """Shelve PATH...: files, and the files of folders; text, Markdown, code, HTML, PDF.
 
     Of a folder what .gitignore and .ignore leave out stays out, as does a file without text (an
-    image, say), which is counted; a source is a path in that folder. Files that did not change are
-    left alone. Ends with code 1 when a file could not be shelved.
+    image, say), which is counted and named; a source is a path in that folder. Files that did not
+    change are left alone. Ends with code 1 when a file could not be shelved.
     """
     settings = loaded_settings(config=config, db=db).settings
     files = [one for path in paths for one in _files(Path(path), project)]
@@ -109,6 +112,8 @@ def shelve_document(
         counts = Counter(one.get("state", "failed") for one in done)
         told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         click.echo(told or "there is nothing to shelve")
+        for one in [one for one in done if one.get("state") == WITHOUT_TEXT][:SHOWN]:
+            click.echo(printable(f"{one['source']}: {WITHOUT_TEXT}"), err=True)
         for one in failed:
             click.echo(printable(f"{one['source']}: {one['error']}"), err=True)
     context.exit(1 if failed else 0)
@@ -166,7 +171,7 @@ async def _sent(library: LibraryClient, file: _File, where: dict[str, Any]) -> d
     try:
         content, is_text = await asyncio.to_thread(_read, file)
         if not (is_text or file.is_named):
-            return {"state": "without text"}
+            return {"state": WITHOUT_TEXT}
         found = await library.put(
             "/documents", content, source=file.source, project=file.project, **where
         )

@@ -25,6 +25,15 @@ def test_a_key_is_added_and_revoked_for_programs_too(tmp_path: Path) -> None:
     assert run("list") == []
 
 
+def test_where_no_key_is_it_is_told_in_which_file_was_looked(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    asked = ["keys", "list", "--keys-file", str(path)]
+    assert CliRunner().invoke(cli, asked).stdout == f"there is no file {path}\n"
+    for command in (["add", "ann"], ["revoke", "ann"]):
+        CliRunner().invoke(cli, ["keys", *command, "--keys-file", str(path)])
+    assert CliRunner().invoke(cli, asked).stdout == f"there are no keys in {path}\n"
+
+
 def test_keys_are_listed_each_value_under_its_heading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,13 +47,27 @@ def test_models_that_go_elsewhere_are_told() -> None:
 
 def test_what_to_paste_is_for_the_shell_of_the_platform_and_names_a_needed_key() -> None:
     export, curl = to_paste(chosen(keys_file="/k"), BASE_URL, is_powershell=False)
-    assert export == f"export OPENAI_BASE_URL={BASE_URL}"
+    assert export == (
+        f"export OPENAI_BASE_URL={BASE_URL} OPENAI_API_KEY=${{OPENAI_API_KEY:-YOUR-KEY}}"
+    )
     assert "authorization: Bearer YOUR-KEY" in shlex.split(curl)
     variable, post = to_paste(chosen(keys_file="/k"), BASE_URL, is_powershell=True)
-    assert variable == f'$env:OPENAI_BASE_URL = "{BASE_URL}"'
+    assert variable == (
+        f'$env:OPENAI_BASE_URL = "{BASE_URL}"; '
+        'if (-not $env:OPENAI_API_KEY) { $env:OPENAI_API_KEY = "YOUR-KEY" }'
+    )
     assert post.startswith(f"Invoke-RestMethod {BASE_URL}/chat/completions -Method Post")
     assert "Bearer YOUR-KEY" in post
     assert "Bearer" not in to_paste(chosen(), BASE_URL, is_powershell=True)[1]
+
+
+def test_a_key_that_no_one_reads_is_set_because_clients_want_one() -> None:
+    """Without OPENAI_API_KEY the openai client does not even start."""
+    offline, away = chosen(upstream="offline"), chosen(upstream="https://api.openai.com/v1")
+    export, _ = to_paste(offline, BASE_URL, is_powershell=False)
+    assert export.endswith(" OPENAI_API_KEY=${OPENAI_API_KEY:-placeholder}")
+    assert "OPENAI_API_KEY" not in "".join(to_paste(away, BASE_URL, is_powershell=False))
+    assert "OPENAI_API_KEY" not in "".join(to_paste(away, BASE_URL, is_powershell=True))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_ids_are_whole_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None
         "cost": 12.3456,
         "whole_cost": 123.4568,
     }
-    print_table(COLUMNS, [_row(saving)], right=COLUMNS[2:], whole=("thread",))
+    print_table(COLUMNS, [_row(saving)], right=COLUMNS[1:], whole=COLUMNS[:1])
     said = {"session_id": UUID, "turn_count": 1_234, "updated_at": "2026-11-30T10:00:00"}
     _print_sessions([{**said, "id": THREAD, "collection": "default", "title": LONG}])
     collections = ("default", "another-collection")
@@ -42,6 +42,8 @@ def test_ids_are_whole_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None
     counts = {"archive": 1, "restore": 0, "purge": 0, "seen": 1, "kept": {}}
     _tell_plan({"steps": [step], **counts}, is_json=False)
     shown = capsys.readouterr().out
+    for whole in ("openrouter-two", "12,345,678", "1,234,567", "12.3456", "123.46"):
+        assert whole in shown
     assert shown.count(UUID) == 3
     assert shown.count(THREAD) == 2
     assert all(len(line) <= 80 for line in shown.splitlines())

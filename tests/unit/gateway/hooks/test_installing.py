@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.cli.main import cli
 from gateway.hooks.command import hook, program
 from gateway.hooks.installing import (
     HOOKS,
@@ -137,6 +138,25 @@ def test_the_installer_keeps_a_backup_and_the_uninstaller_leaves_what_was_there(
     )
     run("uninstall", "--project", str(tmp_path))
     assert json.loads(file.read_text(encoding="utf-8")) == before
+
+
+def test_a_file_that_held_our_hooks_alone_goes_with_them(tmp_path: Path) -> None:
+    """It stayed, with `{}` in it."""
+    run("install", "--project", str(tmp_path))
+    said = run("uninstall", "--project", str(tmp_path))
+    [kept] = (tmp_path / ".claude").iterdir()
+    assert kept.name.startswith("settings.json.backup-")
+    assert f"settings.json: removed; as it was: {kept}" in said
+    assert "nothing to change" in run("uninstall", "--project", str(tmp_path))
+
+
+@pytest.mark.parametrize("told", [b"", b"{", b"[]", b"\xff"])
+def test_a_hook_without_its_input_says_what_it_lacks(told: bytes) -> None:
+    """It was `Expecting value: line 1 column 1 (char 0)`."""
+    for name in ("session-start", "pre-compact", "post-tool-use"):
+        done = CliRunner().invoke(cli, ["hook", name, "--language", "en"], input=told)
+        assert done.exit_code == 0
+        assert "standard input has no JSON object" in json.loads(done.stdout)["systemMessage"]
 
 
 def test_a_dry_run_of_the_uninstaller_shows_the_change_and_makes_none(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_a_folder_is_shelved_once_and_what_changed_again(run: Run, tmp_path: Pat
     (folder / "b.md").write_text("# Falcon\n\nThe falcon is green.\n")
     done = run("shelve-document", str(folder))
     assert (done.exit_code, done.stdout) == (0, "1 changed, 1 unchanged, 1 without text\n")
+    assert done.stderr.endswith("d.bin: without text\n")
     found = told(run("consult", "falcon", "--json", "--project", "my project"))
     [hit] = found["hits"]
     assert (hit["who"], hit["text"]) == ("b.md:1-3", "# Falcon\n\nThe falcon is green.\n")
