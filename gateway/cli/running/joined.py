@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.configuration import flag, redacted, shown
+from gateway.cli.client import LibraryClient
+from gateway.cli.options import Problem
+from gateway.configuration import TABLES, flag, redacted, shown
 from gateway.settings import AUTO, LITELLM, OFFLINE, Settings
 
 _OF_PLACE = frozenset({"db", "host", "port"})
@@ -56,6 +58,27 @@ def not_followed(joined: Joined, flags: Mapping[str, object], wanted: Settings) 
     if not told:
         return ""
     return f"library-of-context: the settings of the running gateway hold: {', '.join(told)}\n"
+
+
+def unlike(joined: Joined, wanted: Settings) -> str:
+    """Return the settings that a gateway has otherwise than `wanted`, with what it has."""
+    ours = redacted(wanted)
+    told = [
+        f"{flag(name)} {_plain(name, joined.settings[name])}"
+        for name, value in ours.items()
+        if name in joined.settings and name not in TABLES and name not in _OF_PLACE
+        if (name, value) != ("upstream", AUTO)
+        if _plain(name, joined.settings[name]) != _plain(name, value)
+    ]
+    return ", ".join(told)
+
+
+async def joined_by(library: LibraryClient) -> Joined | None:
+    """Return what the gateway says of itself; None: an older one, which does not."""
+    try:
+        return Joined(**await library.get("/settings"))
+    except Problem:
+        return None
 
 
 def _plain(name: str, value: object) -> str:

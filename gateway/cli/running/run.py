@@ -21,7 +21,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.ports import origin as origin_of
 from gateway.cli.running.child import NotStarted, check_there, run_child
-from gateway.cli.running.joined import Joined, not_followed
+from gateway.cli.running.joined import joined_by, not_followed
 from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
 from gateway.cli.tables import counted
@@ -59,7 +59,7 @@ def run(
     try:
         check_there(command[0])
         with Lodging(Path(settings.db)).gateway(serve) as (origin, is_started):
-            joined = ask(settings, _joined)
+            joined = ask(settings, joined_by)
             if joined is not None and joined.has_given_upstream:
                 to = None
             if to is not None and lacking and not is_started:
@@ -113,14 +113,6 @@ def _serve_command(
         else:
             command += [flag(name), str(value)]
     return command
-
-
-async def _joined(library: LibraryClient) -> Joined | None:
-    """Return what the gateway says of itself; None: an older one, which does not."""
-    try:
-        return Joined(**await library.get("/settings"))
-    except Problem:
-        return None
 
 
 async def _newest(library: LibraryClient) -> int:

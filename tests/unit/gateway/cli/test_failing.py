@@ -64,7 +64,12 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     async def serve() -> None:
         nonlocal loop
         loop = asyncio.get_running_loop()
-        settings = Settings(db=str(folder / "library.db"), upstream="offline", embedder="none")
+        settings = Settings(
+            db=str(folder / "library.db"),
+            upstream="offline",
+            embedder="none",
+            max_inflight_requests=77,
+        )
         with bound_socket("127.0.0.1", 0) as listener:
             base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
             async with background(build_app(settings, base_url=base_url), listener):
@@ -129,3 +134,13 @@ async def test_the_first_of_errors_that_are_alike_is_raised_and_others_in_a_grou
             async with companions() as group:
                 group.create_task(fail(first))
                 group.create_task(fail(second))
+
+
+def test_config_says_what_the_running_gateway_has_otherwise(alone: Path, beside: Path) -> None:
+    """It showed its own, whatever a flag had set for the gateway."""
+    done = _run(beside, "config")
+    assert done.exit_code == 0, done.output
+    said = "The gateway that runs on this database has --max-inflight-requests 77."
+    assert said in done.stderr.splitlines()
+    assert "The gateway" not in _run(beside, "config", "--max-inflight-requests", "77").stderr
+    assert "The gateway" not in _run(alone, "config").stderr
