@@ -16,6 +16,7 @@ from gateway.cli.ports import bound_socket
 from gateway.cli.serving import background
 from gateway.settings import Settings
 from gateway.waiting.companions import companions
+from tests.unit.gateway.serving import chat, served
 
 FAILING = (
     "events nosuch",
@@ -52,6 +53,15 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database that nobody has open."""
     database = tmp_path_factory.mktemp("alone") / "library.db"
     assert _run(database, "remember", "Deploys are on Tuesday.").exit_code == 0
+
+    async def say() -> None:
+        async with (
+            served(database.parent) as client,
+            client.post("/v1/chat/completions", json=chat("When are deploys?")) as answer,
+        ):
+            await answer.read()
+
+    asyncio.run(say())
     return database
 
 
@@ -107,7 +117,9 @@ def test_what_fails_says_so_in_one_line_and_one_code_with_and_without_a_gateway(
     assert results[0].stderr == results[1].stderr
 
 
-@pytest.mark.parametrize("command", ["search Deploys --explain", "search Deploys --json"])
+@pytest.mark.parametrize(
+    "command", ["search Deploys --explain", "search Deploys --json", "reports"]
+)
 def test_a_reader_of_the_output_who_has_gone_ends_a_command_with_141(
     command: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
