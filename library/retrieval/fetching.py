@@ -4,7 +4,7 @@ Each function does all that can be done in one go, because to change threads and
 tenths of a millisecond. Which branches are live is not known here: who calls looks at that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING
@@ -130,10 +130,16 @@ def look_further(
     """
     near, cosines, has_more = look_near(look, lexical, where, have, limit)
     alive = live(near)
-    if alive is None or (has_more and len({one.seq for one in alive}) < enough_events):
+    if alive is None or (has_more and variety(alive) < enough_events):
         return near, cosines, has_more, None
     around, more = look_around(look, lexical, where, together(alive, have), cosines, weights)
     return alive, cosines | more, has_more, around
+
+
+def variety(found: Collection[Candidate]) -> int:
+    """Return how many events are there, where copies of a text count once: one huge event, or a
+    question that was asked two hundred times, must not pass for enough."""
+    return min(len({one.seq for one in found}), len({one.fingerprint for one in found}))
 
 
 def together(near: Sequence[Candidate], have: Mapping[Key, Candidate]) -> list[Candidate]:

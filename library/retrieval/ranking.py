@@ -282,7 +282,9 @@ def _likenesses(
 def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[float]:
     values = [0.0] * len(candidates)
     matching = [at for at, one in enumerate(candidates) if one.lexical > 0]
-    matching.sort(key=lambda at: (-candidates[at].lexical, -candidates[at].seq))
+    matching.sort(
+        key=lambda at: (-candidates[at].lexical, -candidates[at].seq, candidates[at].ordinal)
+    )
     for place, at in enumerate(matching, 1):
         values[at] = weight / place
     return values
@@ -324,8 +326,10 @@ def _surroundings(
     for at, one in enumerate(candidates):
         place = one.thread_no << 32 | one.position
         other = best.setdefault(place, at)
-        if other != at and (own[at], -one.ordinal) > (own[other], -candidates[other].ordinal):
-            best[place] = at
+        if other != at:
+            two = candidates[other]
+            if (own[at], -one.ordinal, one.seq) > (own[other], -two.ordinal, two.seq):
+                best[place] = at
     score_at = {place: own[at] for place, at in best.items()}.get
     flows = [0.0] * len(best)
     for distance, share in enumerate(weights.neighbours, 1):

@@ -39,6 +39,7 @@ from library.retrieval.fetching import (
     passage_of,
     scored,
     together,
+    variety,
     weighed_question,
 )
 from library.retrieval.listing import Listing
@@ -68,7 +69,7 @@ them too. 200 found the same for desks of 2,048 tokens (recall on LoCoMo, BEAM a
 .002), at 8,192 tokens .007 more of BEAM (2026-11-30)."""
 ENOUGH_EVENTS = 50
 FETCH_ROUNDS = 3
-"""When dead branches, or the passages of one huge event, leave fewer events than enough, ask
+"""When dead branches, copies, or the passages of one huge event leave fewer events than enough, ask
 again for four times as many."""
 TAIL_EVENTS = 256
 """Newest events that are not in the index yet and are scored here, a millisecond at most: what a
@@ -193,7 +194,7 @@ class Search:
                     fetch, lexical, where, words, times, limit
                 )
                 live = await self._live(found, where.thread_no)
-                count = len({one.seq for one in live if one.lexical > 0})
+                count = variety([one for one in live if one.lexical > 0])
                 if not has_more or count >= ENOUGH_EVENTS:
                     break
                 limit *= 4
@@ -253,7 +254,7 @@ class Search:
                 if around is not None:
                     break
                 near = await self._live(near, where.thread_no)
-                if not has_more or len({one.seq for one in near}) >= ENOUGH_EVENTS:
+                if not has_more or variety(near) >= ENOUGH_EVENTS:
                     break
                 limit *= 4
             found = together(near, have)

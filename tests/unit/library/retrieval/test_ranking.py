@@ -3,7 +3,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from library.retrieval.ranking import (
@@ -54,6 +54,12 @@ def order(some: list[Candidate], weights: Weights) -> list[int]:
     return [one.candidate.seq for one in rank(some, weights, cosines={})]
 
 
+SIDE_BY_SIDE = [said(at)._replace(position=at % 2, fingerprint=1) for at in (10, 12, 1)]
+PARTS = [said(2, lexical=1.0)._replace(ordinal=ordinal, fingerprint=ordinal) for ordinal in (1, 0)]
+
+
+@example(SIDE_BY_SIDE, "measured", random.Random(2))
+@example(PARTS, "library-v1", random.Random(2))
 @given(candidates, presets, st.randoms())
 def test_the_order_does_not_depend_on_the_order_of_candidates(
     some: list[Candidate], preset: Preset, chance: random.Random

@@ -271,6 +271,19 @@ async def test_one_sentence_stored_six_times_takes_one_place(tmp_path: Path) -> 
         assert [hit.event.position for hit in copies] == [10]
 
 
+async def test_a_question_that_was_asked_again_and_again_crowds_nothing_out(tmp_path: Path) -> None:
+    """CASES J6: two hundred copies were all that was found."""
+    async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
+        teller = Teller(library, "s")
+        await teller.tell("The boathouse opens, by the way, with a key that is blue and rather old")
+        await teller.tell(*["Which key opens the boathouse?"] * (2 * search.CANDIDATES))
+        await teller.embedded()
+        found = [
+            hit.event.text for hit in (await teller.ask("Which key opens the boathouse?")).hits
+        ]
+        assert len(found) == 2 and "blue" in found[1]
+
+
 async def test_a_huge_record_keeps_no_smaller_one_from_being_found(tmp_path: Path) -> None:
     """CASES J9: what is returned are passages, of which each fits beside the others."""
     async with opened(tmp_path / "a.db") as library:
