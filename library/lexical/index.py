@@ -25,7 +25,7 @@ from library.lexical.errors import mapped
 from library.lexical.runs import RUNS, SPACES, Held, Holders, held_clauses, newest_holders
 from library.lexical.scope import scope_clauses
 from library.lexical.scope import term as term_of
-from library.lexical.segments import beside_deleted
+from library.lexical.segments import beside_deleted, folder_bytes
 from library.records import Where
 from library.retrieval.ranking import Candidate
 from library.retrieval.scope import is_in
@@ -270,7 +270,7 @@ class Lexical:
 
     @property
     def size_bytes(self) -> int:
-        return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
+        return folder_bytes(self.folder)
 
     def _highest_seq(self) -> int:
         """Return the highest seq that has a document, 0 for none."""

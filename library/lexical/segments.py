@@ -7,6 +7,7 @@ what else lives in a file anew, and deletes it there, rewrites that file and no 
 
 import json
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import tantivy
@@ -56,4 +57,14 @@ def beside_deleted(
         found.update(seq for seq in seqs if isinstance(seq, int))
     if any(seen[place] != count for place, count in counts.items()):
         raise ValueError("the files of the index are others than its searcher sees")
+    return found
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return how large an index's files are, of those that are still there when they are looked
+    at: a merge deletes some at any moment."""
+    found = 0
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):
+            found += file.stat().st_size
     return found
