@@ -20,7 +20,7 @@ from tests.e2e.talk import MODEL, user
 from tests.redis_server import HOW_TO_ENABLE, free_port
 
 SCRIPT = ROOT / "wsl-redis-install.sh"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
