@@ -19,6 +19,7 @@ from msgspec import structs
 
 from gateway.auth import KeysFileUnusable
 from gateway.cli.options import Problem, Unusable
+from gateway.cli.running.joined import Joined
 from gateway.settings import OFFLINE, Settings
 from library.errors import LibraryError
 from library.lock import Owner, read_owner
@@ -114,6 +115,14 @@ def ask(
 def _outside(owner: Owner) -> httpx.AsyncClient:
     assert owner.base_url is not None
     return _client(owner, owner.base_url.removesuffix("/v1"))
+
+
+async def joined_by(library: LibraryClient) -> Joined | None:
+    """Return what the gateway says of itself; None: an older one, which does not."""
+    try:
+        return Joined(**await library.get("/settings"))
+    except Problem:
+        return None
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import click
 from msgspec import NODEFAULT, Struct, structs
 
-from gateway.cli.client import ask
+from gateway.cli.client import ask, joined_by
 from gateway.cli.options import (
     SETTINGS_HELP,
     Unusable,
@@ -18,7 +18,7 @@ from gateway.cli.options import (
     loaded_settings,
     settings_options,
 )
-from gateway.cli.running.joined import joined_by, unlike
+from gateway.cli.running.joined import unlike
 from gateway.cli.tables import print_table
 from gateway.configuration import (
     FIELDS,

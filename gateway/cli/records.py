@@ -44,11 +44,10 @@ def threads(
     if is_json:
         click.echo(json.dumps(found, indent=2))
         return
-    has_several = len({row["collection"] for row in found}) > 1
     rows = [
         (
             row["id"],
-            *((row["collection"],) if has_several else ()),
+            row["collection"],
             str(row["event_count"]),
             str(row["branch_count"]),
             _minute(row["updated_at"]),
@@ -57,17 +56,11 @@ def threads(
         for row in found
     ]
     print_table(
-        (
-            "thread",
-            *(("collection",) if has_several else ()),
-            "events",
-            "branches",
-            "last used",
-            "begins",
-        ),
+        ("thread", "collection", "events", "branches", "last used", "begins"),
         rows,
         right=("events", "branches"),
         whole=("thread",),
+        varied=("collection",),
     )
 
 

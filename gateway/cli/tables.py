@@ -20,18 +20,26 @@ def print_table(
     *,
     right: Sequence[str] = (),
     whole: Sequence[str] = (),
+    varied: Sequence[str] = (),
 ) -> None:
     """Print rows under `columns`; those in `right` are aligned right and never wrapped, those in
-    `whole` hold ids, which somebody will copy: they are not wrapped either."""
+    `whole` hold ids, which somebody will copy: they are not wrapped either. Those in `varied` are
+    left out where all rows are alike there."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    shown = list(rows)
-    for at, column in enumerate(columns):
-        longest = max((len(line) for row in shown for line in row[at].splitlines()), default=0)
+    listed = list(rows)
+    kept = [
+        at
+        for at, column in enumerate(columns)
+        if column not in varied or len({row[at] for row in listed}) > 1
+    ]
+    shown = [[row[at] for at in kept] for row in listed]
+    for place, column in enumerate(columns[at] for at in kept):
+        longest = max((len(line) for row in shown for line in row[place].splitlines()), default=0)
         table.add_column(
             column,
             justify="right" if column in right else "left",

@@ -91,8 +91,7 @@ class Bridge:
         except orjson.JSONDecodeError as error:
             await self._fail(_id_in(line), PARSE_ERROR, f"not JSON: {error}")
             return None
-        id_ = message.get("id", "") if isinstance(message, dict) else None
-        if not isinstance(id_, str | int) or isinstance(id_, bool):
+        if _id_of(message, missing="") is None:
             await self._fail(None, INVALID_REQUEST, "not one request or notification")
             return None
         assert isinstance(message, dict)
@@ -151,7 +150,13 @@ def _id_in(line: bytes) -> str | int | None:
         message: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    id_ = message.get("id") if isinstance(message, dict) else None
+    return _id_of(message, missing=None)
+
+
+def _id_of(message: object, *, missing: str | None) -> str | int | None:
+    """Return the id of a message, or what stands for one that is `missing`; None: it has another
+    thing in its place, or is no message."""
+    id_ = message.get("id", missing) if isinstance(message, dict) else None
     return id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
 
 

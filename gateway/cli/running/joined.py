@@ -7,15 +7,11 @@ that `run` was given, and an option that it does not follow is said rather than 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.cli.options import Problem
 from gateway.configuration import TABLES, flag, redacted, shown
 from gateway.settings import AUTO, LITELLM, OFFLINE, Settings
-
-if TYPE_CHECKING:
-    from gateway.cli.client import LibraryClient  # Loads httpx, and `serve` reads this module, too.
 
 _OF_PLACE = frozenset({"db", "host", "port"})
 """Where a gateway is, and not what it does."""
@@ -73,14 +69,6 @@ def unlike(joined: Joined, wanted: Settings) -> str:
         if _plain(name, joined.settings[name]) != _plain(name, value)
     ]
     return ", ".join(told)
-
-
-async def joined_by(library: "LibraryClient") -> Joined | None:
-    """Return what the gateway says of itself; None: an older one, which does not."""
-    try:
-        return Joined(**await library.get("/settings"))
-    except Problem:
-        return None
 
 
 def _plain(name: str, value: object) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from gateway.addressing.address import PREFIX, AllowedHosts, address_in
-from gateway.cli.client import LibraryClient, ask
+from gateway.cli.client import LibraryClient, ask, joined_by
 from gateway.cli.options import (
     SETTINGS_HELP,
     Mistake,
@@ -21,7 +21,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.ports import origin as origin_of
 from gateway.cli.running.child import NotStarted, check_there, run_child
-from gateway.cli.running.joined import joined_by, not_followed
+from gateway.cli.running.joined import not_followed
 from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
 from gateway.cli.tables import counted

@@ -49,19 +49,18 @@ def sessions(
 
 def _print_sessions(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print conversations, with their collections where there are several."""
-    has_several = len({row["collection"] for row in rows}) > 1
-    columns = ("session", *(("collection",) if has_several else ()), "turns", "last used", "begins")
+    columns = ("session", "collection", "turns", "last used", "begins")
     shown = [
         (
             row["session_id"] or row["id"],
-            *((row["collection"],) if has_several else ()),
+            row["collection"],
             str(row["turn_count"]),
             row["updated_at"][:10],
             one_line(row["title"], size=TITLE_CELLS),
         )
         for row in rows
     ]
-    print_table(columns, shown, right=("turns",), whole=("session",))
+    print_table(columns, shown, right=("turns",), whole=("session",), varied=("collection",))
 
 
 @click.command()
