@@ -7,11 +7,13 @@ One answer is written as several lines, a block each, with the same `message.id`
 first calls may stand between them: they are put together again, so that a call and its result stay
 one step. What a subagent did (`isSidechain`) is a conversation of its own.
 
-Left out: what the program tells itself (`isMeta`), its error lines, and the summary that it puts in
+Left out: what the program tells itself (`isMeta`), its error lines, what its own commands put out
+(hooks answer there), answers that it makes up where there is none, and the summary that it puts in
 place of messages which stand before it in the file.
 
 Source: blog.fsck.com 2026-02-22 "Claude Code session continuation"; lin-guanguo.github.io "Claude
-Code Session Files - Detailed Schema"; Anthropic publishes no schema of these files.
+Code Session Files - Detailed Schema"; files of Claude Code 2.1.332 (`scripts/hooks` records them).
+Anthropic publishes no schema of these files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,6 +27,9 @@ from library.importing.times import moment
 from library.importing.trees import Links, ref_of
 
 SUMMARY = LeftOut("summaries of messages that are imported themselves")
+MADE_UP = "<synthetic>"
+"""The model of an answer that the program wrote itself."""
+COMMAND_OUTPUT = ("<local-command-stdout>", "<local-command-stderr>")
 _PARENTS = ("parentUuid", "logicalParentUuid")
 """The second is set where a compaction cut the first."""
 
@@ -90,7 +95,7 @@ class _Chat:
 
     def take(self, line: dict[str, Any]) -> Items:
         message = line["message"]
-        if line.get("isMeta") or line.get("isApiErrorMessage"):
+        if _is_the_programs_own(line, message):
             self.pass_over(line)
             yield HIDDEN
         elif line.get("isCompactSummary") and self.has_spoken:
@@ -162,6 +167,15 @@ class _Chat:
     @staticmethod
     def _parent(line: dict[str, Any]) -> str | None:
         return next((line[key] for key in _PARENTS if isinstance(line.get(key), str)), None)
+
+
+def _is_the_programs_own(line: dict[str, Any], message: dict[str, Any]) -> bool:
+    if line.get("isMeta") or line.get("isApiErrorMessage"):
+        return True
+    if line["type"] == "assistant":
+        return bool(message.get("model") == MADE_UP)
+    content = message.get("content")
+    return isinstance(content, str) and content.startswith(COMMAND_OUTPUT)
 
 
 def _is_only_results(message: dict[str, Any]) -> bool:

@@ -1,6 +1,10 @@
-"""The hooks as Claude Code runs them: recorded input on standard input, in a process each."""
+"""The hooks as Claude Code runs them, in a process each, fed what Claude Code itself gave them.
+
+That was recorded by `scripts/hooks --write`, which also proves the hooks in Claude Code itself.
+"""
 
 import json
+import re
 import resource
 import sqlite3
 import subprocess
@@ -15,8 +19,15 @@ from gateway.hooks import command
 from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import COMMAND, ROOT, clean_environment, events, wait_until
 
+RECORDED = ROOT / "tests" / "fixtures" / "hooks" / "claude-code-2.1.332"
 CPU_S = 0.3
 """Of the whole command, which takes half of that."""
+
+
+def recorded(name: str, *, transcript: Path | None = None) -> dict[str, Any]:
+    """Return what a hook was given, with a transcript of this machine where one is named."""
+    given: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+    return given if transcript is None else given | {"transcript_path": str(transcript)}
 
 
 def transcript(path: Path, *texts: str) -> Path:
@@ -67,18 +78,37 @@ def hooked(name: str, given: Any, *more: str, language: str = "en") -> Any:
     return json.loads(done.stdout) if done.stdout else None
 
 
+def test_a_recorded_session_is_saved_at_each_of_its_compactions(
+    start_gateway: StartGateway, tmp_path: Path
+) -> None:
+    """First `/compact`, then one that Claude Code began itself, of the same session."""
+    gateway = start_gateway()
+    place = ("--db", str(gateway.db))
+    file = tmp_path / "session.jsonl"
+    told = []
+    for name, language in (("pre-compact.manual", "en"), ("pre-compact.auto", "fr")):
+        file.write_bytes((RECORDED / f"{name}.transcript.jsonl").read_bytes())
+        for _ in range(2):
+            given = recorded(name, transcript=file)
+            told.append(hooked("pre-compact", given, *place, language=language)["systemMessage"])
+    counts = [int(re.findall(r"\d+", one)[-1]) for one in told]
+    assert counts[1::2] == [0, 0] and counts[0] > counts[2] > 0, told
+    assert "nouveaux" in told[2]
+    stored = [str(one["body"]) for one in gateway.events()]
+    assert len(stored) == counts[0] + counts[2]
+    said = ("My locker has the number 5582", "What number has my locker?", "notes.txt", "/compact")
+    assert all(any(words in one for one in stored) for words in said)
+    # What the hooks themselves say stands in the file too, and is nobody's word.
+    assert not any("Library of Context" in one or "Friday" in one for one in stored)
+    assert len({one["thread_id"] for one in gateway.events()}) == 1
+
+
 def test_before_compaction_the_new_part_of_the_transcript_is_saved(
     start_gateway: StartGateway, tmp_path: Path
 ) -> None:
     gateway = start_gateway()
     file = transcript(tmp_path / "session.jsonl", "The blue key opens the boathouse.", "Noted.")
-    given = {
-        "session_id": "3f1c8a52-0000-4000-8000-000000000001",
-        "transcript_path": str(file),
-        "hook_event_name": "PreCompact",
-        "trigger": "auto",
-        "custom_instructions": "",
-    }
+    given = recorded("pre-compact.auto", transcript=file)
     place = ("--db", str(gateway.db))
     assert "2 new messages" in hooked("pre-compact", given, *place)["systemMessage"]
     transcript(file, "The blue key opens the boathouse.", "Noted.", "And the red?", "Nothing.")
@@ -89,7 +119,8 @@ def test_before_compaction_the_new_part_of_the_transcript_is_saved(
 def test_without_a_gateway_it_is_saved_too(tmp_path: Path) -> None:
     db = tmp_path / "library.db"
     file = transcript(tmp_path / "session.jsonl", "The blue key.", "Noted.")
-    told = hooked("pre-compact", {"transcript_path": str(file)}, "--db", str(db))
+    given = recorded("pre-compact.manual", transcript=file)
+    told = hooked("pre-compact", given, "--db", str(db))
     assert "2 new messages" in told["systemMessage"]
     assert len(events(db)) == 2
 
@@ -109,7 +140,7 @@ def test_a_save_that_takes_long_lets_the_compaction_go_on_and_goes_on_itself(
             started.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Noted)
-    given = json.dumps({"transcript_path": str(file)})
+    given = json.dumps(recorded("pre-compact.auto", transcript=file))
     done = CliRunner(env=clean_environment({"embedder": "none"})).invoke(
         command.hook, ["pre-compact", "--language", "en", "--db", str(db)], input=given
     )
@@ -128,7 +159,7 @@ def test_a_session_is_briefed_on_rules_and_on_what_is_unfinished(
 ) -> None:
     gateway = start_gateway()
     place = ("--db", str(gateway.db))
-    given = {"session_id": "x", "source": "startup", "hook_event_name": "SessionStart"}
+    given = recorded("session-start.startup")
     assert hooked("session-start", given, *place) is None
     for body in (
         {"text": "Never deploy on a Friday.", "type": "rule", "importance": "critical"},
@@ -142,18 +173,22 @@ def test_a_session_is_briefed_on_rules_and_on_what_is_unfinished(
     text = told["additionalContext"]
     assert "Never deploy on a Friday." in text and "Finish the migration." in text
     assert "Tea" not in text
+    given = recorded("session-start.resume")
     assert "지켜야 할 규칙" in str(hooked("session-start", given, *place, language="ko"))
+    given = recorded("session-start.compact")
+    assert "守るべきルール" in str(hooked("session-start", given, *place, language="ja"))
 
 
-def test_a_memory_file_that_was_written_brings_a_reminder() -> None:
-    given = {
-        "tool_name": "Write",
-        "tool_input": {"file_path": "/project/CLAUDE.md", "content": "x"},
-    }
-    told = hooked("post-tool-use", given, language="ja")["hookSpecificOutput"]["additionalContext"]
-    assert told.startswith("CLAUDE.md が変更されました")
-    given["tool_input"] = {"file_path": "/project/main.py"}
-    assert hooked("post-tool-use", given) is None
+@pytest.mark.parametrize("tool", ["write", "edit"])
+def test_a_memory_file_that_was_written_brings_a_reminder(tool: str) -> None:
+    given = recorded(f"post-tool-use.{tool}-claude")
+    told = hooked("post-tool-use", given, language="ja")["hookSpecificOutput"]
+    assert told["hookEventName"] == given["hook_event_name"]
+    assert told["additionalContext"].startswith("CLAUDE.md が変更されました")
+
+
+def test_another_file_that_was_written_brings_none() -> None:
+    assert hooked("post-tool-use", recorded("post-tool-use.write-notes")) is None
 
 
 @pytest.mark.parametrize("name", ["pre-compact", "session-start", "post-tool-use"])
@@ -172,9 +207,15 @@ def test_a_damaged_database_is_told_and_fails_nothing(tmp_path: Path) -> None:
     db = tmp_path / "library.db"
     db.write_bytes(b"no database at all " * 400)
     file = transcript(tmp_path / "session.jsonl", "The blue key.", "Noted.")
-    told = hooked("pre-compact", {"transcript_path": str(file)}, "--db", str(db))
+    given = recorded("pre-compact.manual", transcript=file)
+    told = hooked("pre-compact", given, "--db", str(db))
     assert "did not work" in told["systemMessage"]
-    assert "did not work" in hooked("session-start", {}, "--db", str(db))["systemMessage"]
+    assert (
+        "did not work"
+        in hooked("session-start", recorded("session-start.startup"), "--db", str(db))[
+            "systemMessage"
+        ]
+    )
 
 
 def test_a_hook_starts_quickly() -> None:

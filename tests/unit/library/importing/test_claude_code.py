@@ -91,6 +91,26 @@ def test_lines_without_a_message_are_stepped_over() -> None:
     assert left_out(items) == [HIDDEN.what]
 
 
+def test_what_the_program_says_of_its_own_commands_is_nobodys_word() -> None:
+    """Recorded from Claude Code 2.1.332: the answer of our own hook stands there as a user's."""
+    made_up = line("a", "o", "assistant", text("No response requested."))
+    made_up["message"]["model"] = "<synthetic>"
+    told = "<local-command-stdout>Compacted\nPreCompact [...]: saved</local-command-stdout>"
+    items = list(
+        session(
+            rows(
+                line("u", None, "user", "q"),
+                line("o", "u", "user", told),
+                made_up,
+                line("v", "a", "user", "and now?"),
+            ),
+            "file",
+        )
+    )
+    assert list(paths(items).values()) == [["q", "and now?"]]
+    assert left_out(items) == [HIDDEN.what] * 2
+
+
 def test_a_session_goes_on_behind_a_compaction() -> None:
     boundary = {
         "type": "system",
