@@ -21,7 +21,6 @@ from gateway.mcp.endpoint import PATH as MCP_PATH
 from gateway.mcp.endpoint import Endpoint
 from gateway.middleware import PREFIX, Door, Names, Room, plain_path
 from gateway.refusals import UnknownPath
-from gateway.routes.completions import PATH as COMPLETIONS
 from gateway.routes.completions import Completions
 from gateway.routes.documents import DocumentRoutes
 from gateway.routes.governed import Governed
@@ -40,6 +39,7 @@ from gateway.routes.retention import RetentionRoutes
 from gateway.routes.savings import SavingsRoutes
 from gateway.settings import Settings
 from gateway.telemetry import Telemetry
+from gateway.wire.completions.wire import COMPLETIONS
 from gateway.wire.wires import WIRES
 from governor.counting import Counters
 
@@ -124,7 +124,7 @@ class _Dispatch:
         self._responses = ResponsesBelow(gateway)
         self._pass_through = PassThrough(gateway)
         self._models = Models(gateway, self._pass_through)
-        self._governed[PREFIX + COMPLETIONS] = Completions(gateway, self._pass_through)
+        self._governed[PREFIX + COMPLETIONS.path] = Completions(gateway, self._pass_through)
         self._router = router
         self._to = ToDoor(gateway.settings)
 

@@ -88,13 +88,14 @@ class Gateway:
             raise NotReady("the gateway is starting or stopping; try again")
         return self.library, self.routing, self.relay
 
-    def counter_of(self, target: Target) -> MessageCounter:
-        """Return what counts tokens as a target's model does."""
+    def counter_of(self, target: Target, *, is_text: bool = False) -> MessageCounter:
+        """Return what counts tokens as a target's model does, in a chat or in one text."""
         return self.counters.counter_for(
             target.model.name,
             tokenizer=target.model.tokenizer or None,
             upstream=target.upstream.name,
             upstream_count=target.upstream.count_tokens,
+            is_text=is_text,
         )
 
     async def authenticate(self, headers: Headers) -> Principal:

@@ -84,6 +84,7 @@ class Recorder:
             received_at=self._now(),
             follows=request.follows,
             instruction_count=request.instruction_count,
+            is_whole=request.is_whole,
         )
 
     async def history(self, request: TurnRequest, recorded: RecordedTurn) -> list[Event]:

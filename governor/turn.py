@@ -164,6 +164,8 @@ class TurnRequest:
     instruction_count: int = 0
     """So many messages at the start are system text for this request alone, not for one that goes
     on from its reply."""
+    is_whole: bool = False
+    """The messages are all there is: never only what is new."""
     focus: str | None = None
     """What to lay the desk out for; None: the question, and the latest step of a tool loop."""
     is_recorded: bool = True

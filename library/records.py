@@ -90,6 +90,8 @@ class IncomingTurn:
     """The client sends only what is new, and says what it follows; None: that is found out."""
     instruction_count: int = 0
     """So many of the system texts hold for this request alone, not for one that goes on from it."""
+    is_whole: bool = False
+    """The messages are all there is: never only what is new."""
 
 
 MatchedBy = Literal["session", "content", "overlap", "newest-only", "new"]

@@ -1,9 +1,10 @@
-"""`POST /v1/completions`: held to the budget, and otherwise passed through.
+"""`POST /v1/completions`: a text that goes on is governed like a chat, any other prompt is held to
+the budget and passed through.
 
-A text completion has no turns. Its prompt is one text, of which nothing may be left out, and code
-editors send the text around a cursor, where a desk would be taken for code. So it is counted, and
-refused with the numbers where it is over the budget (DESIGN 1.1, CASES B5). Nothing is recorded: an
-editor asks anew with every pause of its user, and what it sends is a file and not a conversation.
+The pieces of a text stand for messages (gateway/wire/completions). Where nothing may be left out of
+a prompt - text around a cursor, tokens, several prompts, one that the answer repeats - it is
+counted, refused with the numbers where it is over the budget (DESIGN 1.1, CASES B5), and not
+recorded: it is a file or a measurement, and not a conversation.
 
 What is wrong with a request, its upstream says. But what cannot be read here, another parser may
 read, and not every server wants a model's name: what is not understood is counted as text.
@@ -24,16 +25,16 @@ from starlette.types import Message, Receive, Scope, Send
 from gateway.body import decoded, read_body
 from gateway.core import Gateway
 from gateway.middleware import visit_of
-from gateway.routes.governed import OFF_LOOP_BYTES, policy
+from gateway.routes.governed import OFF_LOOP_BYTES, Governed, policy
 from gateway.routes.passthrough import PassThrough
+from gateway.wire.completions.wire import COMPLETIONS
 from gateway.wire.lenient import dumped, loaded, mended
+from gateway.wire.protocol import MalformedRequest
 from gateway.wire.reading import MODEL_CHARS_MAX, positive
 from governor.budget import allowed_tokens, settled
 from governor.counting import MessageCounter
 from governor.errors import BudgetTooSmall
 from library.records import OwnSettings
-
-PATH = "/completions"
 
 
 class Completions:
@@ -41,6 +42,7 @@ class Completions:
 
     def __init__(self, gateway: Gateway, pass_through: PassThrough) -> None:
         self._gateway = gateway
+        self._governed = Governed(gateway, COMPLETIONS)
         self._pass_through = pass_through
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,6 +54,30 @@ class Completions:
         if "content-encoding" in headers:
             plain = await decoded(body, headers["content-encoding"], limit_bytes=limit_bytes)
             visit.stay.take_bytes(max(len(plain) - len(body), 0))
+        try:
+            request = await self._governed.decoded(plain)
+        except MalformedRequest:
+            await self._hold(scope, receive, send, headers, body, plain)
+            return
+        turn = await self._governed.turn_of(scope, plain, request)
+        _, _, relay = self._gateway.opened()
+        await relay.run(turn, receive, send)
+
+    async def _hold(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        headers: Mapping[str, str],
+        body: bytes,
+        plain: bytes,
+    ) -> None:
+        """Pass a request through if its prompts are within the budget; `plain` is its body decoded.
+
+        Raises:
+            BudgetTooSmall: one of them is over it.
+
+        """
         is_large = len(plain) > OFF_LOOP_BYTES
         asked = await asyncio.to_thread(_asked, plain) if is_large else _asked(plain)
         told = await self._checked(scope, headers, asked, is_large=is_large)
@@ -73,7 +99,7 @@ class Completions:
             policy(self._gateway.settings, target, principal, headers), OwnSettings()
         )
         budget = allowed_tokens(governing, reply_tokens=asked.reply_tokens)
-        counter = self._gateway.counter_of(target)
+        counter = self._gateway.counter_of(target, is_text=True)
         await counter.prime([text for prompt in asked.prompts for text in prompt.texts], ())
 
         def counted() -> int:

@@ -3,6 +3,7 @@ relay carries it out."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -69,10 +70,8 @@ class Governed:
 
     async def turn(self, scope: Scope, receive: Receive) -> Turn:
         """Return the turn that a request asks for."""
-        library, routing, _ = self._gateway.opened()
         settings, visit = self._gateway.settings, visit_of(scope)
-        principal = visit.principal
-        headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
+        headers = Headers(scope=scope)
         body = await read_body(
             receive, limit_bytes=settings.max_body_bytes, count=visit.stay.take_bytes
         )
@@ -82,21 +81,27 @@ class Governed:
                 body, headers["content-encoding"], limit_bytes=settings.max_body_bytes
             )
             visit.stay.take_bytes(max(len(body) - sent_bytes, 0))
-        asked = await continued(
-            await self._decoded(body), self._wire, library, principal.collection
-        )
+        return await self.turn_of(scope, body, await self.decoded(body))
+
+    async def turn_of(self, scope: Scope, body: bytes, request: ClientRequest) -> Turn:
+        """Return the turn that a request asks for which has been read."""
+        library, routing, _ = self._gateway.opened()
+        visit = visit_of(scope)
+        principal = visit.principal
+        headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
+        asked = await continued(request, self._wire, library, principal.collection)
         target = routing.target(asked.request.model, principal)
-        request = self._turn_request(asked, target, principal, headers)
+        turn = self._turn_request(asked, target, principal, headers)
         posting = _Posting(self._wire, asked.request, body, target, routing, principal, scope)
         upstream = self._gateway.speaking.upstream_for(self._wire.name, target.upstream)
         outgoing: Callable[[PreparedTurn], UpstreamRequest] = posting
-        if request.lookups:
+        if turn.lookups:
             looking = self._looking_up(
-                upstream, request, asked.request, target, posting, visit.stay.has_room_for
+                upstream, turn, asked.request, target, posting, visit.stay.has_room_for
             )
             upstream, outgoing = looking, looking.outgoing
         return Turn(
-            request=request,
+            request=turn,
             upstream=upstream,
             is_stream=asked.request.is_stream,
             outgoing=outgoing,
@@ -150,7 +155,8 @@ class Governed:
             has_room_for=has_room_for,
         )
 
-    async def _decoded(self, body: bytes) -> ClientRequest:
+    async def decoded(self, body: bytes) -> ClientRequest:
+        """Return the request in a body; raises what the wire's `decode` raises."""
         if len(body) <= OFF_LOOP_BYTES:
             return self._wire.decode(body, self._seen)
         return await asyncio.to_thread(self._wire.decode, body, self._seen)
@@ -167,9 +173,14 @@ class Governed:
         is_recorded = not _is_asked(headers, RECORD, "off", otherwise="on")
         if not is_recorded and asked.follows is not None:
             raise BadParameter(RECORD, "on where a request goes on from what is recorded")
+        is_text = self._wire.is_text
         governing = policy(self._gateway.settings, target, principal, headers)
-        is_offered = target.lookup_rounds > 0 and may_be_offered(
-            request, governing, is_recorded=is_recorded
+        if is_text:
+            governing = replace(governing, placement="system")
+        is_offered = (
+            target.lookup_rounds > 0
+            and not is_text
+            and may_be_offered(request, governing, is_recorded=is_recorded)
         )
         return TurnRequest(
             turn_id=random_token(TURN_ID_BYTES),
@@ -182,13 +193,14 @@ class Governed:
             schemas=request.schemas,
             reply_tokens=request.reply_tokens,
             policy=governing,
-            counter=self._gateway.counter_of(target),
+            counter=self._gateway.counter_of(target, is_text=is_text),
             dialect=self._dialect,
             event_id=_event_id(headers),
             is_recorded=is_recorded,
             follows=asked.follows,
             instruction_count=request.instruction_count,
             lookups=schemas(self._wire) if is_offered else (),
+            is_whole=is_text,
         )
 
 

@@ -10,7 +10,7 @@ server does.
 """
 
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from http import HTTPStatus
@@ -24,14 +24,17 @@ from starlette.routing import Route
 
 from gateway.upstream.offline_answer import Call, OfflineAnswer, answer_to
 from gateway.upstream.offline_messages import OfflineMessage, conversation
+from gateway.upstream.offline_text import OfflineText
+from gateway.upstream.offline_text import conversation as conversation_in
 from gateway.upstream.protocol import UpstreamRequest
 from gateway.upstream.speaking import Speaking
 from gateway.wire.chat.request import has_usage_chunk
 from gateway.wire.chat.wire import CHAT
+from gateway.wire.completions.wire import COMPLETIONS
 from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.protocol import ClientRequest, MalformedRequest, PromptCache, Refusal, Wire
 from gateway.wire.wires import wire_of
-from governor.counting import Counters
+from governor.counting import Counters, MessageCounter
 from governor.errors import MalformedTranscript
 
 MODEL = "offline"
@@ -81,6 +84,7 @@ class OfflineUpstream:
         self.speaks: frozenset[str] | None = frozenset({CHAT.name, MESSAGES.name})
         self.caches: Mapping[str, PromptCache] = {}
         self._counter = counters.counter_for(MODEL)
+        self._text_counter = counters.counter_for(MODEL, is_text=True)
         self._window_tokens = window_tokens
 
     async def open(self, request: UpstreamRequest) -> OfflineReply:
@@ -105,6 +109,8 @@ class OfflineUpstream:
             return self._completion(request.body)
         if path == MESSAGES.path and request.method == "POST":
             return self._message(request.body)
+        if path == COMPLETIONS.path and request.method == "POST":
+            return self._text(request.body)
         if path == MESSAGES.count_path and request.method == "POST":
             tokens = self._prompt_tokens(_read(MESSAGES, request.body))
             return _json_reply(HTTPStatus.OK, MESSAGES.count_body(tokens))
@@ -115,7 +121,7 @@ class OfflineUpstream:
         raise _Refused(
             Refusal(
                 HTTPStatus.NOT_FOUND,
-                f"Invalid URL ({request.method} /v1{path}): the offline upstream has chat only",
+                f"Invalid URL ({request.method} /v1{path}): the offline upstream only completes",
                 type="invalid_request_error",
                 code="not_found",
             )
@@ -138,9 +144,7 @@ class OfflineUpstream:
         }
         if not request.is_stream:
             return _json_reply(HTTPStatus.OK, completion.whole())
-        events = [b"data: %s\n\n" % orjson.dumps(event) for event in completion.events()]
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
-        return OfflineReply(HTTPStatus.OK, headers, [*events, b"data: [DONE]\n\n"])
+        return _streamed(completion.events())
 
     def _message(self, body: bytes) -> OfflineReply:
         request = _read(MESSAGES, body)
@@ -157,8 +161,28 @@ class OfflineUpstream:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         return OfflineReply(HTTPStatus.OK, headers, list(message.events()))
 
-    def _prompt_tokens(self, request: ClientRequest) -> int:
-        counter = self._counter
+    def _text(self, body: bytes) -> OfflineReply:
+        request = _read(COMPLETIONS, body)
+        prompt_tokens = self._prompt_tokens(request, self._text_counter)
+        self._check_window(prompt_tokens, request.reply_tokens)
+        given = request.fields["prompt"]
+        prompt = given if isinstance(given, str) else given[0]
+        said = self._said(answer_to(conversation_in(prompt)), request.reply_tokens)
+        digest = blake2b(body, digest_size=12).hexdigest()
+        answer = OfflineText(
+            fields=request.fields,
+            head=_head(f"cmpl-{digest}", "text_completion", request.model),
+            text=said["answer"].text,
+            finish_reason=said["finish_reason"],
+            prompt_tokens=prompt_tokens,
+            reply_tokens=said["reply_tokens"],
+        )
+        if not request.is_stream:
+            return _json_reply(HTTPStatus.OK, answer.whole())
+        return _streamed(answer.events())
+
+    def _prompt_tokens(self, request: ClientRequest, counter: MessageCounter | None = None) -> int:
+        counter = counter or self._counter
         tokens = sum(map(counter.message, request.messages))
         return counter.prompt_overhead_tokens + counter.schemas(request.schemas) + tokens
 
@@ -274,13 +298,7 @@ class _Completion:
         }
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {
-            "id": f"chatcmpl-{self.body_digest}",
-            "object": kind,
-            "created": CREATED,
-            "model": self.request.model,
-            "system_fingerprint": MODEL,
-        }
+        return _head(f"chatcmpl-{self.body_digest}", kind, self.request.model)
 
 
 _MODEL_CARD: Mapping[str, Any] = {
@@ -289,6 +307,16 @@ _MODEL_CARD: Mapping[str, Any] = {
     "created": CREATED,
     "owned_by": "library-of-context",
 }
+
+
+def _head(identifier: str, kind: str, model: str) -> dict[str, Any]:
+    return {
+        "id": identifier,
+        "object": kind,
+        "created": CREATED,
+        "model": model,
+        "system_fingerprint": MODEL,
+    }
 
 
 def _chunk_choice(index: int, delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
@@ -318,6 +346,12 @@ def _invalid(message: str, param: str | None) -> _Refused:
 
 def _json_reply(status: int, value: Any) -> OfflineReply:
     return OfflineReply(status, [(b"content-type", b"application/json")], [orjson.dumps(value)])
+
+
+def _streamed(events: Iterable[dict[str, Any]]) -> OfflineReply:
+    pieces = [b"data: %s\n\n" % orjson.dumps(event) for event in events]
+    headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+    return OfflineReply(HTTPStatus.OK, headers, [*pieces, b"data: [DONE]\n\n"])
 
 
 def offline_app(*, window_tokens: int | None = None) -> Starlette:

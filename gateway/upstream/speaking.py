@@ -7,6 +7,7 @@ What an upstream speaks is said by the settings, known by its address, or found 
 from gateway.refusals import ProtocolUnspoken
 from gateway.upstream.crossed import CrossedUpstream
 from gateway.upstream.protocol import Upstream
+from gateway.wire.completions.wire import COMPLETIONS
 from gateway.wire.crossing.crossings import crossing_for
 
 NAMES_MAX = 1_024
@@ -29,6 +30,9 @@ class Speaking:
             ProtocolUnspoken: the upstream is known not to speak it, and nobody translates.
 
         """
+        if client == COMPLETIONS.name:
+            # The older door of the same API: nobody lists it, and who has none says so.
+            return upstream
         if upstream.speaks is not None and client in upstream.speaks:
             return upstream
         crossing = crossing_for(client, upstream.speaks)

@@ -237,3 +237,6 @@ class Wire:
     )
     """Returns the request with the items that it only referred to, by their ids, and with the
     system texts that its past handed on. None: its requests have no past."""
+    is_text: bool = False
+    """A prompt is one text, and its messages are pieces of it that are joined again: it is always
+    there whole, no tool is called in it, and its desk stands where it was cut, behind its head."""

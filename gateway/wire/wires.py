@@ -1,11 +1,12 @@
 """The client protocols that the gateway speaks, and which one a path belongs to. Pure."""
 
 from gateway.wire.chat.wire import CHAT
+from gateway.wire.completions.wire import COMPLETIONS
 from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.protocol import Wire
 from gateway.wire.responses.wire import RESPONSES
 
-WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, MESSAGES)
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, MESSAGES, COMPLETIONS)
 
 
 def wire_of(path: str) -> Wire:

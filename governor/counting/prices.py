@@ -103,6 +103,20 @@ CLAUDE = Template(
 """Anthropic's own models. With tools comes a system text of theirs of up to 530 tokens (346 for
 Claude 4); the rest is not published and room. Source: Anthropic, "Tool use: pricing and tokens"."""
 
+TEXT = Template(
+    name="text",
+    prompt_tokens=1,
+    message_tokens=1,
+    result_tokens=1,
+    name_tokens=0,
+    call_tokens=0,
+    schemas_tokens=0,
+    schema_tokens=0,
+    is_pasted=False,
+)
+"""A prompt that is one text, in pieces: no template stands around it. 1 for the mark at its start
+that many tokenizers add, and 1 a piece for what its border may cost where a tokenizer joins two."""
+
 PROVIDED_TOOL_TOKENS = 1_024
 """A tool that the provider defines is named in the request and described by the provider: text
 editor 700, computer use 735, bash 245 tokens. Source: Anthropic's pages of these tools."""

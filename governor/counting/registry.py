@@ -18,6 +18,7 @@ from governor.counting.prices import (
     CLAUDE_BEFORE_4_7,
     HARMONY,
     OPENAI,
+    TEXT,
     Template,
 )
 from governor.counting.sources import (
@@ -39,7 +40,7 @@ MODELS_MAX = 256
 
 _FAMILIES = (
     (re.compile(r"(chatgpt-4o|gpt-4o|gpt-4\.[15]|gpt-5|o[13]$|o[13]-|o4-mini)"), O200K, OPENAI),
-    (re.compile(r"(gpt-4$|gpt-4-|gpt-3\.5|gpt-35-turbo)"), CL100K, OPENAI),
+    (re.compile(r"(gpt-4$|gpt-4-|gpt-3\.5|gpt-35-turbo|(davinci|babbage)-002)"), CL100K, OPENAI),
     # Harmony's encoding is o200k with other special tokens; ordinary text counts the same.
     (re.compile(r"gpt-oss"), O200K, HARMONY),
     (re.compile(r"offline$"), O200K, OPENAI),  # gateway/upstream/offline.py counts its usage so.
@@ -72,7 +73,7 @@ class Counters:
         self._asked: dict[str, Asked] = {}
         self._bound = Bound()
         self._calibrations: dict[str, Calibration] = {}
-        self._made: dict[tuple[str, str, str], MessageCounter] = {}
+        self._made: dict[tuple[str, str, str, bool], MessageCounter] = {}
 
     def start_loading(self, *, has_openai: bool) -> threading.Thread:
         """Load in the background what the first request would otherwise wait for.
@@ -102,8 +103,11 @@ class Counters:
         tokenizer: str | None = None,
         upstream: str = "",
         upstream_count: UpstreamCount | None = None,
+        is_text: bool = False,
     ) -> MessageCounter:
         """Return the counter of `model` as `upstream` serves it; cheap for one made before.
+
+        `is_text`: of prompts that are one text, with no template around their pieces.
 
         `tokenizer` is an encoding's name (`o200k`, `cl100k`, ...), the path of a tokenizer.json,
         `upstream`, `bound`, `bound:1.5`, or nothing: then the model's name decides.
@@ -112,24 +116,32 @@ class Counters:
             UnknownTokenizer: `tokenizer` is none of these, or cannot be read.
 
         """
-        place = (upstream, model, tokenizer or "")
+        place = (upstream, model, tokenizer or "", is_text)
         made = self._made.get(place)
         if made is None:
             if len(self._made) >= MODELS_MAX:
                 self._made.clear()
-            made = self._made[place] = self._make(model, tokenizer or "", upstream, upstream_count)
+            made = self._make(model, tokenizer or "", upstream, upstream_count, is_text=is_text)
+            self._made[place] = made
         return made
 
     def _make(
-        self, model: str, tokenizer: str, upstream: str, upstream_count: UpstreamCount | None
+        self,
+        model: str,
+        tokenizer: str,
+        upstream: str,
+        upstream_count: UpstreamCount | None,
+        *,
+        is_text: bool,
     ) -> MessageCounter:
         bare = _bare(model)
         source, declared_factor = self._source(bare, tokenizer, upstream, upstream_count)
-        key = f"{upstream}/{model}/{source.identity}"
+        # What a chat's loose template let a factor learn does not hold where there is none.
+        key = f"{upstream}/{model}/{source.identity}{'/text' if is_text else ''}"
         calibration = self._calibrations.get(key, Calibration())
         return MessageCounter(
             source=source,
-            template=_template(bare, source),
+            template=TEXT if is_text else _template(bare, source),
             cache=self.cache,
             model=bare,
             key=key,

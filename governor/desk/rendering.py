@@ -170,23 +170,31 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-def without_blocks(text: str) -> str:
-    """Return `text` without the blocks that are signed as ours."""
-    if DESK_TAG not in text and PINNED_TAG not in text:
-        return text
+def block_spans(text: str) -> list[tuple[int, int]]:
+    """Return where the blocks stand that are signed as ours, with the blank line behind each."""
+    spans: list[tuple[int, int]] = []
     at = 0
+    if DESK_TAG not in text and PINNED_TAG not in text:
+        return spans
     for _ in range(BLOCKS_MAX):
         opening = _OPENING.search(text, at)
         if opening is None:
             break
         closing = f"</{opening[1]}>"
-        stop = text.find(closing, opening.end())
-        if stop >= 0 and _signature(text[opening.end() : stop]) == opening[2]:
-            behind = _SEPARATOR.match(text, stop + len(closing))
-            rest = text[behind.end() if behind else stop + len(closing) :]
-            text, at = text[: opening.start()] + rest, opening.start()
-        else:
-            at = opening.end()
+        at = opening.end()
+        stop = text.find(closing, at)
+        if stop >= 0 and _signature(text[at:stop]) == opening[2]:
+            at = stop + len(closing)
+            behind = _SEPARATOR.match(text, at)
+            at = behind.end() if behind else at
+            spans.append((opening.start(), at))
+    return spans
+
+
+def without_blocks(text: str) -> str:
+    """Return `text` without the blocks that are signed as ours."""
+    for start, stop in reversed(block_spans(text)):
+        text = text[:start] + text[stop:]
     return text
 
 

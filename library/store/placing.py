@@ -148,10 +148,13 @@ class Placing:
             return Place(thread, None, "session")
         # A whole transcript with tool results holds the calls, too.
         is_new_only = all(message.role != "assistant" for message in self._messages)
-        if thread.style == NEWEST and is_new_only:
+        is_whole = self._turn.is_whole
+        if thread.style == NEWEST and is_new_only and not is_whole:
             return self._after_head(thread)
         matcher = Matcher(self._connection, self._collection_id, thread.no)
         match = matcher.match(self._messages, self._own_chains)
+        if is_whole:
+            return Place(thread, match, "overlap" if match and match.is_overlap else "session")
         is_undecided = thread.style is None and is_new_only
         if match is not None and not (is_undecided and self._is_named_anew(match)):
             return Place(thread, match, "overlap" if match.is_overlap else "session")

@@ -1,4 +1,4 @@
-"""Text completions: counted, refused over the budget, and else passed through."""
+"""Prompts of which nothing may be left out: held to the budget and passed through."""
 
 import gzip
 import json
@@ -24,13 +24,14 @@ def tokens(text: str) -> list[int]:
 @pytest.mark.parametrize(
     ("prompt", "more"),
     [
-        ("short text", {}),
         ("short text", {"suffix": " and the end"}),
+        ("short text", {"echo": True}),
+        ("<|fim_prefix|>short text<|fim_suffix|>", {}),
         (["short text", "short text and the end"], {}),
         (tokens("short text"), {}),
         ([tokens("short text"), [1]], {}),
     ],
-    ids=["text", "with a suffix", "texts", "tokens", "lists of tokens"],
+    ids=["with a suffix", "echoed", "marked", "texts", "tokens", "lists of tokens"],
 )
 def test_a_prompt_that_fits_goes_out_as_it_came_and_its_count_is_told(
     client: Client, upstream: StubUpstream, gateway: GatewayProcess, prompt: Any, more: Json
@@ -41,20 +42,28 @@ def test_a_prompt_that_fits_goes_out_as_it_came_and_its_count_is_told(
     answer = client.http.post("/completions", content=body)
     assert answer.json() == SAID
     assert upstream.requests[-1].body == body
-    texts = {"short text and the end"} if more or prompt[0] == "short text" else {"short text"}
-    assert int(answer.headers["x-library-prompt-tokens"]) in {text_tokens(one) for one in texts}
+    counted = {
+        text_tokens(one)
+        for one in (
+            "short text",
+            "short text and the end",
+            "<|fim_prefix|>short text<|fim_suffix|>",
+        )
+    }
+    assert int(answer.headers["x-library-prompt-tokens"]) in counted
     assert answer.headers["x-library-budget-tokens"] == "4000"
     assert len(gateway.events()) == before, "it is no conversation"
 
 
-@pytest.mark.parametrize("form", ["text", "one of several", "tokens", "compressed", "streamed"])
+@pytest.mark.parametrize("form", ["one of several", "tokens", "compressed", "streamed"])
 def test_a_prompt_over_the_budget_is_refused_with_numbers(
     client: Client, upstream: StubUpstream, form: str
 ) -> None:
     """DESIGN 1.1; CASES B5, B10."""
     long = filler(form, words=5_000)
     prompt: Any = {"one of several": ["short", long], "tokens": [7] * 4_001}.get(form, long)
-    body = json.dumps({"model": MODEL, "prompt": prompt, "stream": form == "streamed"}).encode()
+    fields = {"model": MODEL, "prompt": prompt, "suffix": ".", "stream": form == "streamed"}
+    body = json.dumps(fields).encode()
     headers = {"content-type": "application/json"}
     if form == "compressed":
         body, headers = gzip.compress(body), headers | {"content-encoding": "gzip"}
@@ -73,7 +82,7 @@ def test_a_prompt_in_a_form_of_some_servers_is_held_to_the_budget_too(
     """DESIGN 1.1; llama.cpp takes all of these but the last, and needs no model's name."""
     long = filler(form, words=5_000)
     body = {
-        "no model": {"prompt": long},
+        "no model": {"prompt": long, "suffix": "."},
         "object": {"model": MODEL, "prompt": {"prompt_string": long}},
         "behind many": {"model": MODEL, "prompt": [["x"]] * 2_048 + [long]},
         "not JSON": {"model": MODEL, "prompt": long, "temperature": float("nan")},
@@ -87,7 +96,7 @@ def test_a_prompt_in_a_form_of_some_servers_is_held_to_the_budget_too(
 def test_a_request_may_have_a_budget_of_its_own_or_none(
     client: Client, upstream: StubUpstream
 ) -> None:
-    body = {"model": MODEL, "prompt": filler("own", words=300)}
+    body = {"model": MODEL, "prompt": filler("own", words=300), "suffix": "."}
     small = {"x-library-budget-tokens": "100"}
     assert client.http.post("/completions", json=body, headers=small).status_code == 400
     upstream.script(json_answer(SAID), path=PATH)
@@ -95,7 +104,7 @@ def test_a_request_may_have_a_budget_of_its_own_or_none(
     assert client.http.post("/completions", json=body, headers=bypass).json() == SAID
 
 
-@pytest.mark.parametrize("body", [b"{broken", b"[1]", b'{"prompt": "no model"}', b""])
+@pytest.mark.parametrize("body", [b"{broken", b"[1]", b'{"prompt": 7}', b""])
 def test_what_is_no_completion_is_the_upstreams_to_refuse(
     client: Client, upstream: StubUpstream, body: bytes
 ) -> None:
@@ -110,7 +119,7 @@ def test_its_stream_is_relayed_as_it_comes(client: Client, upstream: StubUpstrea
     steps = (b'data: {"choices": [{"text": "a"}]}\n\n', gate, b"data: [DONE]\n\n")
     headers = (("content-type", "text/event-stream"),)
     upstream.script(Answer(steps, headers=headers), path=PATH)
-    body = {"model": MODEL, "prompt": "x", "stream": True}
+    body = {"model": MODEL, "prompt": "x", "suffix": "y", "stream": True}
     with client.http.stream("POST", "/completions", json=body) as response:
         pieces = response.iter_raw()
         assert next(pieces) == steps[0]

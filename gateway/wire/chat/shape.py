@@ -28,8 +28,11 @@ def error_event(refusal: Refusal, event_count: int = 0) -> bytes:
     return b"data: " + orjson.dumps(error_body(refusal)) + b"\n\n"
 
 
-def rewritten_error(body: bytes, is_status_right: bool = True) -> bytes | None:
-    """Return OpenAI's form of an overflow error; None: it is none, or has that form."""
+def rewritten_error(
+    body: bytes, is_status_right: bool = True, *, items: str = "messages"
+) -> bytes | None:
+    """Return OpenAI's form of an overflow error; None: it is none, or has that form. `items` is
+    the field that is too long."""
     overflow = overflow_in(body)
     if overflow is None:
         return None
@@ -40,7 +43,7 @@ def rewritten_error(body: bytes, is_status_right: bool = True) -> bytes | None:
         **own,
         "message": said_plainly(overflow.message),
         "type": "invalid_request_error",
-        "param": own.get("param") or "messages",
+        "param": own.get("param") or items,
         "code": CODE,
     }
     try:

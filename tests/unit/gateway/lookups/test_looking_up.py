@@ -11,9 +11,8 @@ from gateway.lookups.rounds import Rounds
 from gateway.lookups.upstream import LookingUp
 from gateway.upstream.protocol import UpstreamReply
 from gateway.wire.crossing.bodies import AnyStored
-from gateway.wire.wires import WIRES
 from governor.turn import PreparedTurn, SwapReport
-from tests.unit.gateway.lookups.test_rounds import COUNTER, Pages, Posts, reply_of
+from tests.unit.gateway.lookups.test_rounds import COUNTER, WIRES, Pages, Posts, reply_of
 from tests.unit.gateway.peers import EVENTS, JSON, Upstream, read
 from tests.unit.gateway.wire.lookups.test_splicing import STREAMS
 

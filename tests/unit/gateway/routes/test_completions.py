@@ -24,7 +24,9 @@ async def test_what_is_decoded_takes_its_room(server: StubUpstream, tmp_path: Pa
         return Answer((b"{}",), before=(gate,))
 
     server.script(answered, path="/v1/completions")
-    body = json.dumps({"model": "gpt-4o", "prompt": "x", "user": " " * 900_000}).encode()
+    body = json.dumps(
+        {"model": "gpt-4o", "prompt": "x", "suffix": "y", "user": " " * 900_000}
+    ).encode()
     headers = {"content-encoding": "gzip"}
     async with served(tmp_path, upstream=server.url, max_body_bytes=1_000_000) as client:
         asking = asyncio.ensure_future(
