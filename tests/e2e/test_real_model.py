@@ -59,6 +59,32 @@ def test_a_real_model_is_never_sent_more_than_the_budget(
     assert report["usage"]["prompt_tokens"] == used_tokens
 
 
+def test_a_real_model_goes_on_with_a_text_within_the_budget(
+    start_gateway: StartGateway, model_url: str, tmp_path: Path
+) -> None:
+    """Issue 5: llama.cpp's own `/v1/completions`, whose tokenizer joins the pieces as it likes."""
+    config = tmp_path / "library-of-context.toml"
+    config.write_text(
+        '[models."Smol*"]\ntokenizer = "upstream"\nwindow_tokens = 2048\n', encoding="utf-8"
+    )
+    gateway = start_gateway(url=model_url, config=config, budget_tokens=900)
+    text = ""
+    with openai.OpenAI(base_url=gateway.url, api_key="x", max_retries=0, timeout=120) as sdk:
+        for turn in range(3):
+            text += f"Part {turn}. {filler(turn, words=300)}.\n\n"
+            raw = sdk.completions.with_raw_response.create(
+                model=MODEL, prompt=text, max_tokens=REPLY_TOKENS, temperature=0
+            )
+            done = raw.parse()
+            assert done.usage is not None
+            counted = int(raw.headers["x-library-prompt-tokens"])
+            assert done.usage.prompt_tokens <= counted <= 900
+            text += done.choices[0].text
+    report = gateway.report(raw.headers["x-library-turn"])
+    assert report["is_paged"]
+    assert report["usage"]["prompt_tokens"] == done.usage.prompt_tokens
+
+
 def test_what_a_real_server_refuses_is_told_in_one_wording(
     start_gateway: StartGateway, model_url: str
 ) -> None:
