@@ -93,6 +93,11 @@ def letter_runs(text: str) -> list[str]:
     return _LETTERS.findall(text.lower())
 
 
+def is_bigram(word: str) -> bool:
+    """Tell whether a word is a piece of a run in a script without spaces."""
+    return not word.isascii() and _UNSPACED_RUN.fullmatch(word) is not None
+
+
 def question_words(text: str) -> list[str]:
     """Return the distinct words to look for, in order; stop words only if there is nothing else."""
     if len(text) > LONGEST_QUESTION_CHARS:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from library.analysis import STOP_WORDS
+from library.reading.joining import weight_of
 
 SHORTEST_CHARS, LONGEST_CHARS = 4, 20
 PLAIN_FROM_CHARS = 6
@@ -43,7 +44,7 @@ def weighed_terms(
     corrected: dict[str, str] = {}
     left = MOST_CORRECTED
     for word, stem in zip(words, stems, strict=True):
-        terms[stem] = 1.0
+        terms[stem] = weight_of(word)
         if stem in has or not _is_correctable(word):
             continue
         near = one_slip_away(word)

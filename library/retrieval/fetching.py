@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from library.analysis import is_bigram
 from library.lexical import Lexical, stems
 from library.reading.spelling import weighed_terms
 from library.records import Event, Passage, Where
@@ -25,7 +26,8 @@ look-ups in every segment; 48 found the same (recall at 1,024 and 2,048 tokens w
 NEIGHBOUR_REACH = 2
 MOST_NEIGHBOURS = 256
 FULL_QUESTION_WORDS = 8
-"""Of a longer question the rarest words count as all of it: no passage holds a whole page."""
+"""Of a longer question the rarest words count as all of it: no passage holds a whole page. Of
+bigrams half as many: the others lie across two words."""
 Key = tuple[int, int]
 """(seq, ordinal) of a passage."""
 _K1, _B = 1.2, 0.75
@@ -179,7 +181,9 @@ def look_around(
 
 
 def weighed_question(rarity: Mapping[str, float]) -> Question:
-    rarest = sorted(rarity.values(), reverse=True)[:FULL_QUESTION_WORDS]
+    is_unspaced = 2 * sum(map(is_bigram, rarity)) > len(rarity)
+    count = FULL_QUESTION_WORDS // 2 if is_unspaced else FULL_QUESTION_WORDS
+    rarest = sorted(rarity.values(), reverse=True)[:count]
     return Question(rarity, max(sum(rarest), 1e-9))
 
 
