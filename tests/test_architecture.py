@@ -40,7 +40,10 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "litellm": ("gateway/upstream/litellm.py",),
     "mcp": ("gateway/mcp/*",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.
-    "numpy": ("library/vectors/*", "library/embedding/minilm.py", "library/embedding/onnx.py"),
+    "numpy": (
+        *("library/vectors/*", "library/retrieval/ordering.py"),
+        *("library/embedding/minilm.py", "library/embedding/onnx.py"),
+    ),
     "onnxruntime": ("library/embedding/onnx.py",),
     "orjson": ("*",),
     "pathspec": ("library/extracting/walking.py",),
@@ -89,6 +92,7 @@ PURE_MAY_IMPORT = {
     *("functools", "hashlib", "heapq", "html", "itertools", "json", "math", "msgspec", "orjson"),
     *("re", "string", "typing", "unicodedata", "zlib", "fnmatch", "ipaddress", "imagesize"),
     *("textwrap", "operator", "struct", "io", "statistics"),
+    "numpy",  # Its arithmetic.
     "urllib.parse",  # The one part of urllib that asks nobody.
     "threading",  # For a lock around remembered results.
 }

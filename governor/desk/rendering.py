@@ -162,6 +162,8 @@ def _lines(records: Sequence[Record]) -> Iterator[str]:
 
 def escaped(text: str) -> str:
     """Return `text` with every mark that could be taken for a frame made inert."""
+    if "<" not in text and "¶" not in text:
+        return text  # Nearly always, and told in a hundredth of the time.
     return _DANGEROUS.sub(r"\1\\", text)
 
 

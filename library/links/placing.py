@@ -5,7 +5,6 @@ whoever fills a desk best first never has room for the older alone. What was rep
 has its own replacement in front of it, and so on.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -29,29 +28,29 @@ def with_replacements(
     `pairs` are (older, newer) seqs; `events` has the newer ones that are in scope. Every event
     that replaces another of the hits says so.
     """
-    newer: dict[int, list[int]] = defaultdict(list)
-    older: dict[int, list[int]] = defaultdict(list)
+    newer: dict[int, list[int]] = {}
+    older: dict[int, list[int]] = {}
     for old, new in pairs:
-        newer[old].append(new)
-        older[new].append(old)
+        newer.setdefault(old, []).append(new)
+        older.setdefault(new, []).append(old)
     ids = {hit.event.seq: hit.event.id for hit in hits} | {
         seq: event.id for seq, event in events.items()
     }
-    own = {hit.event.seq: hit for hit in reversed(hits)}
+    own = {hit.event.seq: hit for hit in reversed(hits) if hit.event.seq in older}
     placed: dict[tuple[int, int], Hit] = {}
 
     def place(hit: Hit) -> None:
-        key = (hit.event.seq, hit.passage.ordinal)
-        if key in placed:
+        seq, ordinal = hit.event.seq, hit.passage.ordinal
+        if (seq, ordinal) in placed:
             return
-        for seq in sorted(newer[hit.event.seq], reverse=True):
-            if seq in own:
-                place(_lifted(own[seq], hit.score))
-            elif seq in events:
-                event = events[seq]
+        for other in sorted(newer.get(seq, ()), reverse=True):
+            if other in own:
+                place(_lifted(own[other], hit.score))
+            elif other in events:
+                event = events[other]
                 place(Hit(event, _telling(event), hit.score, {REPLACES: hit.score}))
-        replaced = tuple(ids[old] for old in older[hit.event.seq] if old in ids)
-        placed[key] = hit._replace(replaces=replaced) if replaced else hit
+        replaced = tuple(ids[old] for old in older.get(seq, ()) if old in ids)
+        placed[seq, ordinal] = hit._replace(replaces=replaced) if replaced else hit
 
     for hit in hits:
         place(hit)

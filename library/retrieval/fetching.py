@@ -192,8 +192,8 @@ def scored(passage: WaitingPassage, question: Question) -> Candidate:
     norm = _K1 * (1 - _B + _B * passage.length / _USUAL_WORDS)
     score = 0.0
     for term, rarity in question.rarity.items():
-        count = passage.stems.count(f" {term} ")
-        score += rarity * count * (_K1 + 1) / (count + norm)
+        if count := passage.counts.get(term):
+            score += rarity * count * (_K1 + 1) / (count + norm)
     return passage.unscored._replace(lexical=score / question.mass)
 
 

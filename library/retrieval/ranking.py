@@ -1,28 +1,21 @@
-"""From candidates with signals to an order with a reason for each. Pure and deterministic.
+"""What a search finds, and what each of its signals counts for. Pure.
 
 Every signal is absolute, not relative to the other candidates: a passage that holds a tenth of
 the question's rare words scores a tenth however poor the rest is, so that a question about
 something never said finds next to nothing and `minimum_relevance` means the same every time.
 Min-max normalisation, as measured in DESIGN.md 6, gives the same order within one signal but makes
 the best of a bad lot look perfect.
-
-What is said next to a hit is worth showing (the answer to a question that matches), so a part of
-an event's score flows to its neighbours in the conversation, and a smaller part to all of its day.
-
-The order does not depend on the order of the candidates: ties go to the newer event.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 ROLES = ("user", "assistant", "tool", "other")
 """Numbered, as the index stores them."""
 Preset = Literal["measured", "library-v1"]
-_ASSISTANT = ROLES.index("assistant")
-_DAY_S = 86_400
+DAY_S = 86_400
 
 
 class Candidate(NamedTuple):
@@ -95,7 +88,7 @@ MOST_PASSAGES = 2
 """Of one event: a third one says less than another event does."""
 MOST_DAY_FACTOR = 2.0
 """A day lifts an event by at most so many times its own score: what has nothing stays near it."""
-HALF_LIFE_S = 14 * _DAY_S
+HALF_LIFE_S = 14 * DAY_S
 USUAL_CHARS = 250
 LONG_REPLY_CHARS = 600
 USUAL_CHANCES = 7_100
@@ -163,64 +156,6 @@ class Ranked:
     """Contributions; they add up to `score`."""
 
 
-def rank(
-    candidates: Sequence[Candidate],
-    weights: Weights,
-    *,
-    cosines: Mapping[tuple[int, int], float],
-    speaker: int | None = None,
-    most_passages: int = MOST_PASSAGES,
-    standing: Standing = NOTHING_KNOWN,
-) -> Iterator[Ranked]:
-    """Yield the candidates best first; copies of one text as their newest, in the best's place.
-
-    `cosines` has the likeness of (seq, ordinal) to the question, where it is known; `speaker` is
-    the one that the question names; `standing` is what is known whatever is asked. What scores
-    nothing is left out. Reasons are worked out only for what is asked for.
-    """
-    keyed = {one[:2]: one for one in candidates}
-    unique = list(keyed.values())
-    signals = {"lexical": [weights.lexical * one.lexical for one in unique]}
-    if cosines and weights.dense:
-        signals["dense"] = _likenesses(keyed, weights, cosines)
-    if weights.reciprocal_rank:
-        signals["reciprocal_rank"] = _reciprocal_ranks(unique, weights.reciprocal_rank)
-    if weights.recency:
-        signals["recency"] = _recencies(unique, weights.recency)
-    own = list(map(sum, zip(*signals.values(), strict=True)))
-    if weights.importance and standing.importances:
-        levels = [standing.importances.get(one.thread_no, 0.0) for one in unique]
-        signals["importance"] = _lifts(own, levels, weights.importance)
-    if weights.access and standing.accesses:
-        levels = [standing.accesses.get(one.seq, 0.0) for one in unique]
-        signals["access"] = _lifts(own, levels, weights.access)
-    own = list(map(sum, zip(*signals.values(), strict=True)))
-    signals["neighbours"], signals["day"] = _surroundings(unique, own, weights)
-    factors = _factors(unique, weights, speaker)
-    totals = [
-        factor * (score + near + day)
-        for factor, score, near, day in zip(
-            factors, own, signals["neighbours"], signals["day"], strict=True
-        )
-    ]
-    order = [at for at, total in enumerate(totals) if total > LEAST_TOTAL]
-    order.sort(key=lambda at: (-totals[at], -unique[at].seq, unique[at].ordinal))
-    newest = _newest_copies(unique, order)
-    shown: Counter[int] = Counter()
-    for at in order:
-        copy = newest.pop(unique[at].fingerprint, None)
-        if copy is None:
-            continue  # Its text has its place already.
-        shown[unique[copy].seq] += 1
-        if shown[unique[copy].seq] > most_passages:
-            continue
-        # 0 -> 0, 1 -> 0.75, more -> 1: keeps the order, and a tenth stays about a tenth.
-        score = -math.expm1(totals[at] * math.log(0.25))
-        scale = factors[at] * score / totals[at]
-        reasons = {name: values[at] * scale for name, values in signals.items() if values[at]}
-        yield Ranked(unique[copy], score, reasons)
-
-
 def chances(candidates: Sequence[Candidate], count: int) -> float:
     """Return how many chances `count` passages like these give to a question that nothing answers:
     a longer passage has more of any question's words, by the root of its length."""
@@ -266,98 +201,3 @@ def leniency_of(*, names_speaker: bool, slipped: float) -> float:
     are `slipped`: what is misspelt looks like what was never said (2026-11-30).
     """
     return max(SPEAKER_LENIENCY * names_speaker, min(1.0, slipped / SLIPPED_BEYOND_DOUBT))
-
-
-def _likenesses(
-    keys: Iterable[tuple[int, int]], weights: Weights, cosines: Mapping[tuple[int, int], float]
-) -> list[float]:
-    """Return what each key's likeness to the question counts for."""
-    floor = weights.dense_floor
-    return [
-        weights.dense * likeness if (likeness := cosines.get(key, 0.0) - floor) > 0.0 else 0.0
-        for key in keys
-    ]
-
-
-def _reciprocal_ranks(candidates: Sequence[Candidate], weight: float) -> list[float]:
-    values = [0.0] * len(candidates)
-    matching = [at for at, one in enumerate(candidates) if one.lexical > 0]
-    matching.sort(
-        key=lambda at: (-candidates[at].lexical, -candidates[at].seq, candidates[at].ordinal)
-    )
-    for place, at in enumerate(matching, 1):
-        values[at] = weight / place
-    return values
-
-
-def _recencies(candidates: Sequence[Candidate], weight: float) -> list[float]:
-    newest_s = max((one.at_s for one in candidates), default=0)
-    return [weight * 0.5 ** ((newest_s - one.at_s) / HALF_LIFE_S) for one in candidates]
-
-
-def _lifts(own: Sequence[float], levels: Sequence[float], weight: float) -> list[float]:
-    """Return what a level adds to each score: a share of it, so that what has nothing to do with
-    the question gets nothing."""
-    return [weight * level * min(1.0, score) for score, level in zip(own, levels, strict=True)]
-
-
-def _factors(candidates: Sequence[Candidate], weights: Weights, speaker: int | None) -> list[float]:
-    factors = [1.0] * len(candidates)
-    for at, one in enumerate(candidates):
-        chars = one.stop - one.start
-        if chars > USUAL_CHARS and weights.length_power:
-            factors[at] = (USUAL_CHARS / chars) ** weights.length_power
-        if one.role == _ASSISTANT and (one.part_count > 1 or chars > LONG_REPLY_CHARS):
-            factors[at] *= weights.long_reply
-        if speaker is not None:
-            factors[at] *= weights.speaker if one.speaker == speaker else 1 / weights.speaker
-    return factors
-
-
-def _surroundings(
-    candidates: Sequence[Candidate], own: Sequence[float], weights: Weights
-) -> tuple[list[float], list[float]]:
-    """Return what each event's best passage gets from its neighbours and from its day."""
-    near, day = [0.0] * len(candidates), [0.0] * len(candidates)
-    if not (weights.neighbours or weights.day):
-        return near, day
-    # One number for thread and position: half the cost of a pair, and neighbours are its own.
-    best: dict[int, int] = {}
-    for at, one in enumerate(candidates):
-        place = one.thread_no << 32 | one.position
-        other = best.setdefault(place, at)
-        if other != at:
-            two = candidates[other]
-            if (own[at], -one.ordinal, one.seq) > (own[other], -two.ordinal, two.seq):
-                best[place] = at
-    score_at = {place: own[at] for place, at in best.items()}.get
-    flows = [0.0] * len(best)
-    for distance, share in enumerate(weights.neighbours, 1):
-        flows = [
-            flow + share * (score_at(place - distance, 0.0) + score_at(place + distance, 0.0))
-            for flow, place in zip(flows, best, strict=True)
-        ]
-    keys = [(place >> 32 << 32) + candidates[at].at_s // _DAY_S for place, at in best.items()]
-    totals = [own[at] + flow for at, flow in zip(best.values(), flows, strict=True)]
-    days: dict[int, float] = {}
-    for key, total in zip(keys, totals, strict=True):
-        if total > days.get(key, 0.0):
-            days[key] = total
-    for at, flow, key, total in zip(best.values(), flows, keys, totals, strict=True):
-        near[at] = flow
-        lift, cap = weights.day * days.get(key, 0.0), MOST_DAY_FACTOR * total
-        day[at] = lift if lift < cap else cap
-    return near, day
-
-
-def _newest_copies(candidates: Sequence[Candidate], order: Sequence[int]) -> dict[int, int]:
-    newest = {candidates[at].fingerprint: at for at in order}
-    if len(newest) == len(order):
-        return newest  # As a rule there are none.
-    newest.clear()
-    for at in order:
-        one = candidates[at]
-        known = newest.get(one.fingerprint)
-        if known is None or (one.at_s, one.seq) > (candidates[known].at_s, candidates[known].seq):
-            newest[one.fingerprint] = at
-    return newest

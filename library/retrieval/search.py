@@ -10,10 +10,11 @@ without the embedder the words do.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from library.analysis import question_words
 from library.backlog import Backlog
@@ -52,13 +53,15 @@ from library.retrieval.ranking import (
     certainty,
     chances,
     leniency_of,
-    rank,
 )
-from library.retrieval.scope import LivePaths, is_in, is_on, on_live, where_of
+from library.retrieval.scope import LivePaths, is_in, on_live, where_of
 from library.retrieval.tail import Tail, WaitingEvent, placed
 from library.retrieval.wording import Wordings
 from library.store.contract import Store
 from library.vectors.vectors import VectorsLoading
+
+if TYPE_CHECKING:
+    from library.retrieval.ordering import Rank
 
 CANDIDATES, ORDER_CANDIDATES = 200, 800
 """Passages fetched by words; a desk holds about twenty. For what came when, what long answers say
@@ -106,6 +109,7 @@ class Search:
         self._meaning = meaning
         self._wordings = Wordings()
         self._on_damage = on_damage
+        self._rank: Rank | None = None
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """Return at most `query.limit` passages in scope, best first; those of a document that is
@@ -155,7 +159,9 @@ class Search:
         )
         degraded += ["index-behind"] * is_cut
         found += [scored(passage, question) for one in tail for passage in one.passages]
-        ranked = rank(
+        if self._rank is None:
+            self._rank = await asyncio.to_thread(_rank)
+        ranked = self._rank(
             found,
             self._weights if query.kind != "order" else self._in_order,
             cosines=cosines,
@@ -328,18 +334,15 @@ class Search:
             more, is_later = await self.tail.of_events(missing)
             found, is_late = [*found, *more], is_late or is_later
         unique = {one.seq: one for one in found}
-        in_scope = [one for one in unique.values() if await self._has(where, one)]
-        return in_scope, is_cut or is_late
+        return await self._in_scope(where, unique.values()), is_cut or is_late
 
-    async def _has(self, where: Where, one: WaitingEvent) -> bool:
-        """Tell whether an event is in scope, on the live branch of its thread."""
+    async def _in_scope(self, where: Where, found: Iterable[WaitingEvent]) -> list[WaitingEvent]:
+        """Return the events that are in scope, on the live branch of their thread."""
         ranges = {span.branch_id: span for span in where.ranges}
-        if one.collection_id not in where.reach or not is_in(where, ranges, one):
-            return False
-        if one.thread_no == where.thread_no:
-            return True
-        paths = await self.paths.of({one.thread_no})
-        return is_on(paths[one.thread_no], one.branch_id, one.position)
+        reach = where.reach
+        inside = [one for one in found if one.collection_id in reach and is_in(where, ranges, one)]
+        paths = await self.paths.of({one.thread_no for one in inside} - {where.thread_no})
+        return on_live(inside, where.thread_no, paths)
 
     async def _loaded(
         self, query: SearchQuery, where: Where, ranked: Iterator[Ranked]
@@ -382,10 +385,18 @@ class Search:
         missing = sorted({newer for _, newer in pairs} - seqs - query.exclude_seqs)
         events: dict[int, Event] = {}
         if missing:
-            for event in await self._events(missing, collection_id=where.reach):
-                if await self._has(where, placed(event)):
-                    events[event.seq] = event
+            read = await self._events(missing, collection_id=where.reach)
+            inside = await self._in_scope(where, map(placed, read))
+            seqs = {one.seq for one in inside}
+            events = {event.seq: event for event in read if event.seq in seqs}
         return with_replacements(hits, pairs, events)[: query.limit]
+
+
+def _rank() -> "Rank":
+    # Here and not at the start: numpy costs 11 MB, owed by the first search only.
+    from library.retrieval.ordering import rank
+
+    return rank
 
 
 async def _embedded(serving: Serving | None, text: str, degraded: list[str]) -> bytes | None:

@@ -2,12 +2,13 @@
 
 A search must see the turn before it, which waits some seconds to be indexed. Its words are analysed
 here when a search first asks for them, and kept: a busy thread has a hundred events that wait, and
-to read and analyse each for every search took 0.1 ms where to score it takes 0.005.
+to read and analyse each for every search took 0.1 ms where to score it takes 0.002.
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Sequence
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from library.catalogue import documents_of
@@ -32,8 +33,8 @@ class WaitingPassage:
     """One passage."""
 
     unscored: Candidate
-    stems: str
-    """Each term with a space on either side, so that `count` counts whole terms."""
+    counts: Mapping[str, int]
+    """How often it has each term."""
     length: int
     """In terms."""
 
@@ -131,8 +132,9 @@ def _analysed(events: Sequence[Event]) -> list[WaitingEvent]:
         passages = []
         for document in documents_of(event, passages_of(event.seq, event.text)):
             terms = stems(document.words.split(" "))
-            padded = "".join([f" {term} " for term in terms])
-            passages.append(WaitingPassage(document.passage, padded, len(terms)))
+            # One copy of a term for all who have it.
+            counts = dict(Counter(map(sys.intern, terms)))
+            passages.append(WaitingPassage(document.passage, counts, len(terms)))
         found.append(placed(event, tuple(passages)))
         breath.take()
     return found

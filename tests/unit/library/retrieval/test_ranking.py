@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from library.retrieval.ordering import rank
 from library.retrieval.ranking import (
     PRESETS,
     USUAL_CHANCES,
@@ -17,7 +18,6 @@ from library.retrieval.ranking import (
     certainty,
     chances,
     leniency_of,
-    rank,
 )
 
 DAY_S = 86_400
@@ -37,6 +37,7 @@ candidates = st.lists(
         role=st.integers(0, 3),
         fingerprint=st.integers(1, 30),
         speaker=st.integers(0, 2),
+        kind=st.integers(0, 4),
         lexical=st.floats(0, 2.2),
     ),
     max_size=30,

@@ -17,7 +17,7 @@ async def test_a_waiting_event_is_read_once(
         waiting = Tail(library.store)
         first, is_cut = await waiting.of([1, 2], collection_id=1)
         assert [one.seq for one in first] == [2, 1] and not is_cut
-        assert first[1].passages[0].stems.count(" launch ") == 1
+        assert first[1].passages[0].counts["launch"] == 1
 
         async def unexpected(*_: object, **__: object) -> None:
             raise AssertionError("read again")
