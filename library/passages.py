@@ -21,6 +21,8 @@ TARGET_CHARS = 1_000
 """Source: DESIGN.md 6, where passages of about this size did best on assistant chats."""
 SMALLEST_CHARS = 500
 LARGEST_CHARS = 1_500
+ORDINAL_BITS = 20
+"""`seq << ORDINAL_BITS | ordinal` names a passage; an event of the largest body has 130,000."""
 
 _FENCE = re.compile(r"[ \t]{0,12}(?:`{3,}|~{3,})")
 _ROW = re.compile(r"[ \t]{0,12}\|")

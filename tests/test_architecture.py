@@ -41,7 +41,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "mcp": ("gateway/mcp/*",),
     "msgspec": ("*",),  # A way to write data down, not a service: no errors of its own to map.
     "numpy": (
-        *("library/vectors/*", "library/retrieval/ordering.py"),
+        *("library/vectors/*", "library/retrieval/ordering.py", "library/retrieval/candidates.py"),
         *("library/embedding/minilm.py", "library/embedding/onnx.py"),
     ),
     "onnxruntime": ("library/embedding/onnx.py",),
@@ -92,7 +92,6 @@ PURE_MAY_IMPORT = {
     *("functools", "hashlib", "heapq", "html", "itertools", "json", "math", "msgspec", "orjson"),
     *("re", "string", "typing", "unicodedata", "zlib", "fnmatch", "ipaddress", "imagesize"),
     *("textwrap", "operator", "struct", "io", "statistics"),
-    "numpy",  # Its arithmetic.
     "urllib.parse",  # The one part of urllib that asks nobody.
     "threading",  # For a lock around remembered results.
 }

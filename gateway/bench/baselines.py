@@ -9,6 +9,7 @@
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -124,6 +125,7 @@ class Dense:
         self, conversation: Conversation, replayed: Replayed, folder: Path
     ) -> AsyncIterator[Asker]:
         # Here and not above: numpy costs 11 MB.
+        from library.vectors.matrices import keys_of
         from library.vectors.matrix import Matrix
 
         shelf = shelf_of(conversation, replayed, self._counters)
@@ -148,7 +150,10 @@ class Dense:
 
         async def ranked(question: str) -> Sequence[Piece]:
             row = await self._embedder.embed_question(question)
-            likeness = matrix.cosines(row, list(pieces))
+            cosines = matrix.cosines(row, keys_of(pieces)).tolist()
+            likeness = {
+                key: one for key, one in zip(pieces, cosines, strict=True) if not math.isnan(one)
+            }
             best = sorted(likeness, key=lambda key: (-likeness[key], key))
             return [pieces[key] for key in best]
 

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tantivy
 from tantivy import Occur, Query
@@ -26,10 +26,13 @@ from library.lexical.runs import RUNS, SPACES, Held, Holders, held_clauses, newe
 from library.lexical.scope import scope_clauses
 from library.lexical.scope import term as term_of
 from library.lexical.segments import beside_deleted, folder_bytes
+from library.passages import ORDINAL_BITS
 from library.records import Where
-from library.retrieval.ranking import Candidate
-from library.retrieval.scope import is_in
+from library.retrieval.ranking import NUMBERS, Candidate
 from library.runtime.allocator import give_back
+
+if TYPE_CHECKING:
+    from library.retrieval.candidates import Candidates
 
 SCHEMA_VERSION = 6
 """Part of the folder's name: another version is another index, built anew."""
@@ -50,8 +53,6 @@ LISTED_ROUNDS = 2
 _WORDS = "words"
 _KEYS = ("seq", "ordinal", "thread_no", "branch_id", "collection_id", "position", "at_s", "kind")
 _NUMBERS = ("part_count", "start", "stop", "role", "fingerprint", "speaker")
-_FETCHED = Candidate._fields[:-1]
-"""All of a candidate but its score."""
 
 
 _ANALYZER = (
@@ -109,12 +110,12 @@ class Lexical:
             for document in documents:
                 passage = document.passage
                 self._added_upto = max(self._added_upto, passage.seq)
-                fields: dict[str, Any] = dict(zip(_FETCHED, passage, strict=False))
+                fields: dict[str, Any] = dict(zip(NUMBERS, passage, strict=False))
                 fields["collection_id"] = document.collection_id
                 fields[_WORDS] = document.words
                 fields[RUNS] = document.runs
                 fields["place"] = _place(passage.branch_id, passage.position)
-                fields["key"] = _passage_key(passage.seq, passage.ordinal)
+                fields["key"] = passage.seq << ORDINAL_BITS | passage.ordinal
                 writer.add_document(tantivy.Document.from_dict(fields, self._schema))
 
     def forget(self, thread_nos: Iterable[int]) -> None:
@@ -181,14 +182,14 @@ class Lexical:
 
     def search(
         self, where: Where, terms: Mapping[str, float], *, full_score: float, limit: int
-    ) -> list[Candidate]:
+    ) -> "Candidates":
         """Return the best passages in scope that hold any of the terms, best first; each term
         counts as much as its weight says.
 
         Their `lexical` is BM25 divided by `full_score`.
         """
         if not terms or not (where.ranges or where.has_others or where.listed):
-            return []
+            return _candidates_type().of([])
         with mapped():
             wanted = [(Occur.Should, self._word(term, weight)) for term, weight in terms.items()]
             if self._is_nearly_all(where):
@@ -209,14 +210,14 @@ class Lexical:
 
     def around(
         self, where: Where, places: Sequence[tuple[int, int]], *, limit: int
-    ) -> list[Candidate]:
+    ) -> "Candidates":
         """Return first passages in scope at (branch, position), unscored, by seq.
 
         A place names one event of one thread, so that what is out of scope crowds nothing out
         before it is looked at.
         """
         if not places:
-            return []
+            return _candidates_type().of([])
         with mapped():
             wanted = Query.boolean_query(
                 [(Occur.Should, term_of(self._schema, "place", _place(*place))) for place in places]
@@ -227,19 +228,20 @@ class Lexical:
             ]
             searcher = self._index.searcher()
             hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
-            return sorted(self._in_scope(searcher, hits, where, 1.0))
+            return self._in_scope(searcher, hits, where, 1.0).by_key()
 
-    def passages(self, keys: Sequence[tuple[int, int]]) -> list[Candidate]:
-        """Return the passages (seq, ordinal) that the index holds, unscored, by seq."""
+    def passages(self, keys: Sequence[int]) -> "Candidates":
+        """Return the passages that the index holds, unscored, by key: seq << ORDINAL_BITS |
+        ordinal."""
         if not keys:
-            return []
+            return _candidates_type().of([])
         with mapped():
             # One term each: a set of as many takes more than twice the time.
             wanted = Query.boolean_query(
-                [(Occur.Should, term_of(self._schema, "key", _passage_key(*key))) for key in keys]
+                [(Occur.Should, term_of(self._schema, "key", key)) for key in keys]
             )
             clauses = [(Occur.Must, Query.const_score_query(wanted, 0.0))]
-            return sorted(self._fetch(clauses, 1.0, len(keys)))
+            return self._fetch(clauses, 1.0, len(keys)).by_key()
 
     def passage_counts(self, low_seq: int, high_seq: int) -> Counter[int]:
         """Return how many passages the index has of each event in a span of seqs."""
@@ -305,7 +307,7 @@ class Lexical:
         limit: int,
         *,
         asked: float,
-    ) -> list[Candidate] | None:
+    ) -> "Candidates | None":
         """Return the best passages in scope, the scope looked at afterwards; None: too few.
 
         For a query of nothing but words the engine skips what cannot be among the best: at a
@@ -314,23 +316,23 @@ class Lexical:
         searcher = self._index.searcher()
         most = int(asked)
         hits = searcher.search(Query.boolean_query(words), limit=most, count=False).hits
-        found: list[Candidate] = []
+        found = _candidates_type().of([])
         step = int(limit * NEARLY_LIMIT) + 1
         for at in range(0, len(hits), step):
-            found += self._in_scope(searcher, hits[at : at + step], where, full_score)
+            found = found.joined(self._in_scope(searcher, hits[at : at + step], where, full_score))
             # Those that are left score no more than the last; equal ones are told apart by seq.
-            if len(found) > limit and found[-1].lexical < found[limit - 1].lexical:
+            if len(found) > limit and found.lexical[-1] < found.lexical[limit - 1]:
                 break
         if len(found) < limit and len(hits) == most:
             return None
-        return sorted(found, key=_best_first)[:limit]
+        return found.best(limit)
 
     def _fetch(
         self, clauses: list[tuple[Occur, Query]], full_score: float, limit: int
-    ) -> list[Candidate]:
+    ) -> "Candidates":
         searcher = self._index.searcher()
         hits = searcher.search(Query.boolean_query(clauses), limit=limit, count=False).hits
-        return sorted(self._candidates(searcher, hits, full_score), key=_best_first)
+        return self._candidates(searcher, hits, full_score).best(limit)
 
     def _in_scope(
         self,
@@ -338,28 +340,24 @@ class Lexical:
         hits: Sequence[tuple[Any, Any]],
         where: Where,
         full_score: float,
-    ) -> list[Candidate]:
+    ) -> "Candidates":
         """Return what of the hits is in scope, in their order."""
-        owners = searcher.fast_field_values("collection_id", [place for _score, place in hits])
-        ranges = {span.branch_id: span for span in where.ranges}
-        reach = where.reach
-        return [
-            one
-            for one, owner in zip(self._candidates(searcher, hits, full_score), owners, strict=True)
-            if owner in reach and is_in(where, ranges, one)
-        ]
+        places = [place for _score, place in hits]
+        owners: Sequence[Any] = searcher.fast_field_values("collection_id", places)
+        return self._candidates(searcher, hits, full_score).in_scope(where, owners)
 
     @staticmethod
     def _candidates(
         searcher: tantivy.Searcher, hits: Sequence[tuple[Any, Any]], full_score: float
-    ) -> list[Candidate]:
+    ) -> "Candidates":
         """Return what this searcher hit, in the order of the hits."""
         places = [place for _score, place in hits]
-        columns: list[Sequence[Any]] = [
-            searcher.fast_field_values(name, places) for name in _FETCHED
+        numbers: list[Sequence[Any]] = [
+            searcher.fast_field_values(name, places) for name in NUMBERS
         ]
-        columns.append([score / full_score for score, _place in hits])
-        return list(map(Candidate._make, zip(*columns, strict=True)))
+        return _candidates_type().of_columns(
+            numbers, [score / full_score for score, _place in hits]
+        )
 
 
 def _count(searcher: tantivy.Searcher, where: Where) -> int:
@@ -372,19 +370,16 @@ def _count(searcher: tantivy.Searcher, where: Where) -> int:
     return count
 
 
-def _best_first(one: Candidate) -> tuple[float, int, int]:
-    # The engine breaks ties by its own document numbers, which a rebuild changes.
-    return -one.lexical, -one.seq, one.ordinal
+def _candidates_type() -> "type[Candidates]":
+    # Here and not at the start: numpy costs 11 MB, owed by the first search only.
+    from library.retrieval.candidates import Candidates
+
+    return Candidates
 
 
 def _place(branch_id: int, position: int) -> int:
     """Return branch and position as one term: to look one up costs a tenth of a set of each."""
     return branch_id << 32 | position + 1
-
-
-def _passage_key(seq: int, ordinal: int) -> int:
-    """Return what names a passage as one term; an event of the largest body has 2**17."""
-    return seq << 20 | ordinal
 
 
 def _schema() -> tantivy.Schema:

@@ -4,10 +4,9 @@ Each function does all that can be done in one go, because to change threads and
 tenths of a millisecond. Which branches are live is not known here: who calls looks at that.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from library.analysis import is_bigram
 from library.lexical import Lexical, stems
@@ -18,7 +17,8 @@ from library.retrieval.scope import branch_at
 from library.retrieval.tail import WaitingPassage
 
 if TYPE_CHECKING:
-    from library.vectors.matrix import Matrix
+    from library.retrieval.candidates import Candidates
+    from library.vectors.matrix import Ints, Matrix
 
 NEIGHBOURS_OF = 24
 """The best of what is found whose neighbours in the conversation are fetched too. Each costs 4
@@ -28,8 +28,6 @@ MOST_NEIGHBOURS = 256
 FULL_QUESTION_WORDS = 8
 """Of a longer question the rarest words count as all of it: no passage holds a whole page. Of
 bigrams half as many: the others lie across two words."""
-Key = tuple[int, int]
-"""(seq, ordinal) of a passage."""
 _K1, _B = 1.2, 0.75
 """BM25 as tantivy computes it."""
 _USUAL_WORDS = 60.0
@@ -60,28 +58,22 @@ class Look:
     """Of each collection within reach."""
     row: bytes
 
-    def nearest(self, where: Where, *, limit: int) -> dict[Key, float]:
-        """Return the passages in scope that are most like the question, best first, by cosine."""
-        found = [
-            one for matrix in self.matrices for one in matrix.search(self.row, where, limit=limit)
-        ]
-        if len(self.matrices) > 1:
-            found.sort(key=lambda one: (-one[1], *(-part for part in one[0])))
-        return dict(found[:limit])
+    def nearest(self, where: Where, *, limit: int) -> "Ints":
+        """Return the keys of the passages in scope that are most like the question, best first."""
+        from library.vectors.matrices import nearest
 
-    def cosines(self, found: Iterable[Candidate]) -> dict[Key, float]:
-        """Return how like the question passages are, for those that have a vector."""
-        keys = [one[:2] for one in found]
-        return {
-            key: cosine
-            for matrix in self.matrices
-            for key, cosine in matrix.cosines(self.row, keys).items()
-        }
+        return nearest(self.matrices, self.row, where, limit=limit)
+
+    def with_cosines(self, found: "Candidates") -> "Candidates":
+        """Return passages with how like the question they are, where they have a vector."""
+        from library.vectors.matrices import cosines
+
+        return found.with_cosines(cosines(self.matrices, self.row, found.keys))
 
 
 def fetch(
     lexical: Lexical, where: Where, words: Sequence[str], times: Sequence[str], limit: int
-) -> tuple[Question, list[Candidate], bool]:
+) -> tuple[Question, "Candidates", bool]:
     """Weigh the words and search, in one go on one thread."""
     weights, corrected = weighed_terms(words, lexical.known, stems)
     rarity = lexical.rarity([*weights], optional=times)
@@ -97,79 +89,80 @@ def fetch(
     return question, found, len(found) == limit
 
 
-def look_near(
-    look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
-) -> tuple[list[Candidate], dict[Key, float], bool]:
-    """Return the passages most like a question, how like they and those at hand are, and whether
-    there may be more.
+class Near(NamedTuple):
+    """What was found by likeness."""
+
+    fresh: "Candidates"
+    """Those that the words did not find."""
+    known: "Candidates"
+    """Those that they did."""
+    others: "Candidates"
+    """What the words found and is less like the question."""
+    has_more: bool
+
+    @property
+    def variety(self) -> int:
+        return self.fresh.joined(self.known).variety()
+
+    @property
+    def together(self) -> "Candidates":
+        """All that was found either way, each once."""
+        return self.fresh.joined(self.known, self.others)
+
+
+def look_near(look: Look, lexical: Lexical, where: Where, have: "Candidates", limit: int) -> Near:
+    """Return the passages most like a question, and how like it they and those at hand are.
 
     Only what the words did not find is looked up: some 6 microseconds each.
     """
-    near = look.nearest(where, limit=limit)
-    found = lexical.passages([key for key in near if key not in have])
-    found += [have[key] for key in near if key in have]
-    others = look.cosines(one for key, one in have.items() if key not in near)
-    return found, near | others, len(near) == limit
+    keys = look.nearest(where, limit=limit)
+    have = look.with_cosines(have)
+    is_known = have.are_of(keys)
+    known = have.take(is_known)
+    missing = set(keys.tolist()).difference(known.keys.tolist())
+    fresh = look.with_cosines(lexical.passages(sorted(missing)))
+    return Near(fresh, known, have.take(~is_known), len(keys) == limit)
 
 
 def look_further(
     look: Look,
     lexical: Lexical,
     where: Where,
-    have: Mapping[Key, Candidate],
+    have: "Candidates",
     limit: int,
     *,
     enough_events: int,
-    live: Callable[[list[Candidate]], list[Candidate] | None],
+    live: Callable[["Candidates"], "Candidates | None"],
     weights: Weights,
-) -> tuple[list[Candidate], dict[Key, float], bool, list[Candidate] | None]:
+) -> tuple[Near, "Candidates | None"]:
     """Do `look_near`, and then `look_around` where it is known already what of it is `live` and
     that is enough.
 
-    Returns (the passages most like the question, how like everything is, whether there may be more
-    of the former, what stands around the best); the last is None, and the first is unchecked, where
-    somebody has to look up first which branches are live.
+    Returns what was found by likeness, and what stands around the best; the latter is None, and the
+    former is unchecked, where somebody has to look up first which branches are live.
     """
-    near, cosines, has_more = look_near(look, lexical, where, have, limit)
-    alive = live(near)
-    if alive is None or (has_more and variety(alive) < enough_events):
-        return near, cosines, has_more, None
-    around, more = look_around(look, lexical, where, together(alive, have), cosines, weights)
-    return alive, cosines | more, has_more, around
-
-
-def variety(found: Collection[Candidate]) -> int:
-    """Return how many events are there, where copies of a text count once: one huge event, or a
-    question that was asked two hundred times, must not pass for enough."""
-    return min(len({one.seq for one in found}), len({one.fingerprint for one in found}))
-
-
-def together(near: Sequence[Candidate], have: Mapping[Key, Candidate]) -> list[Candidate]:
-    """Return the passages that were found either way, each once."""
-    return list({**{one[:2]: one for one in near}, **have}.values())
+    near = look_near(look, lexical, where, have, limit)
+    alive = live(near.fresh)
+    if alive is None:
+        return near, None
+    checked = near._replace(fresh=alive)
+    if near.has_more and checked.variety < enough_events:
+        return near, None
+    return checked, look_around(look, lexical, where, checked.together, weights)
 
 
 def look_around(
     look: Look | None,
     lexical: Lexical,
     where: Where,
-    found: Sequence[Candidate],
-    cosines: Mapping[Key, float],
+    found: "Candidates",
     weights: Weights,
-) -> tuple[list[Candidate], dict[Key, float]]:
+) -> "Candidates":
     """Return what stands beside the best and was not found, and how like the question it is."""
     if not weights.neighbours:
-        return [], {}
-    by_words, by_row = weights.lexical, weights.dense
-    best = nsmallest(
-        NEIGHBOURS_OF,
-        found,
-        key=lambda one: (
-            -by_words * one.lexical - by_row * cosines.get(one[:2], 0.0),
-            one[:2],
-        ),
-    )
-    have = {(one.branch_id, one.position) for one in found}
+        return lexical.around(where, [], limit=0)
+    best = found.strongest(NEIGHBOURS_OF, by_words=weights.lexical, by_row=weights.dense)
+    have = {*zip(found["branch_id"].tolist(), found["position"].tolist(), strict=True)}
     places = {
         (branch_at(where.ranges, one.branch_id, position), position)
         for one in best
@@ -177,7 +170,13 @@ def look_around(
     }
     wanted = sorted(place for place in places - have if place[1] >= 0)
     around = lexical.around(where, wanted, limit=MOST_NEIGHBOURS)
-    return around, {} if look is None else look.cosines(around)
+    return around if look is None else look.with_cosines(around)
+
+
+def no_candidates() -> "Candidates":
+    from library.retrieval.candidates import Candidates
+
+    return Candidates.of([])
 
 
 def weighed_question(rarity: Mapping[str, float]) -> Question:

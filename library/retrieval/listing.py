@@ -6,15 +6,19 @@ somebody says that a record may have changed.
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from library.kinds.filter import CRITICAL, MEDIUM, Filter
 from library.records import SearchQuery
 from library.retention.holding import wanted
-from library.retrieval.ranking import Candidate, Standing, Weights
+from library.retrieval.ranking import Standing, Weights
 from library.retrieval.scope import Listed
 from library.store.contract import Store
+
+if TYPE_CHECKING:
+    from library.retrieval.candidates import Candidates
 
 MOST_FILTERS = 64
 """Of a collection; each holds the numbers of the threads that match, about 60 bytes each."""
@@ -64,9 +68,7 @@ class Listing:
             found &= own
         return Listed(has_others=False, thread_nos=found)
 
-    async def standing(
-        self, query: SearchQuery, found: Sequence[Candidate], weights: Weights
-    ) -> Standing:
+    async def standing(self, query: SearchQuery, found: "Candidates", weights: Weights) -> Standing:
         """Return what is known of candidates whatever is asked, as far as it is weighed."""
         importances: dict[int, float] = {}
         accesses: dict[int, float] = {}
@@ -77,7 +79,7 @@ class Listing:
                 kept.importances = {no: (level - MEDIUM) / CRITICAL for no, level in levels.items()}
             importances |= kept.importances
         if weights.access:
-            noted = await self._store.archive.accesses({one.seq for one in found})
+            noted = await self._store.archive.accesses({*found["seq"].tolist()})
             accesses = {seq: 1 - 0.5 ** wanted(one) for seq, one in noted.items()}
         return Standing(importances, accesses)
 

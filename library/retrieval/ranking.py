@@ -8,7 +8,7 @@ the best of a bad lot look perfect.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -19,7 +19,7 @@ DAY_S = 86_400
 
 
 class Candidate(NamedTuple):
-    """One passage that may be shown; a tuple because every search makes hundreds."""
+    """One passage that may be shown; see candidates.py for many."""
 
     seq: int
     ordinal: int
@@ -39,9 +39,15 @@ class Candidate(NamedTuple):
     """Equal for all that one named person said (see reading/speakers.py)."""
     kind: int
     """Index in `kinds.filter.KINDS`."""
-    lexical: float
+    lexical: float = 0.0
     """Share of the question's words that it holds, weighed by rarity: 1 is all, once; 0 for one
     that stands beside a candidate."""
+    cosine: float = 0.0
+    """How like the question its vector is; 0 where there is none."""
+
+
+NUMBERS = Candidate._fields[:-2]
+"""What is known of a candidate whatever is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +162,10 @@ class Ranked:
     """Contributions; they add up to `score`."""
 
 
-def chances(candidates: Sequence[Candidate], count: int) -> float:
-    """Return how many chances `count` passages like these give to a question that nothing answers:
-    a longer passage has more of any question's words, by the root of its length."""
-    chars = sum(one.stop - one.start for one in candidates) / max(1, len(candidates))
-    return count * math.sqrt(chars)
+def chances(count: int, *, mean_chars: float) -> float:
+    """Return how many chances `count` passages give to a question that nothing answers: a longer
+    passage has more of any question's words, by the root of its length."""
+    return count * math.sqrt(mean_chars)
 
 
 def certainty(

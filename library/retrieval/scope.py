@@ -64,9 +64,11 @@ class LivePaths:
                     self._kept.popitem(last=False)
         return found
 
-    def kept(self, thread_no: int) -> Spans | None:
-        """Return a thread's live spans if they are at hand; from any thread of the process."""
-        return self._kept.get(thread_no)
+    def kept(self, thread_nos: Collection[int]) -> Mapping[int, Spans] | None:
+        """Return the live spans of threads if all are at hand; from any thread of the process."""
+        found = {thread_no: self._kept.get(thread_no) for thread_no in thread_nos}
+        known = {thread_no: spans for thread_no, spans in found.items() if spans is not None}
+        return known if len(known) == len(found) else None
 
     def forget(self, thread_no: int | None = None) -> None:
         """Drop what is kept of a thread, or of all."""

@@ -30,25 +30,23 @@ from library.reading.time_words import asked_time_words
 from library.reading.topics import topic
 from library.records import Event, Hit, SearchQuery, SearchResult, Where
 from library.retrieval.fetching import (
-    Key,
     Look,
     Question,
     fetch,
     is_of,
     look_around,
     look_further,
+    no_candidates,
     passage_of,
     scored,
-    together,
-    variety,
     weighed_question,
 )
 from library.retrieval.listing import Listing
 from library.retrieval.ranking import (
     LONG_REPLY_IN_ORDER,
     MOST_PASSAGES,
-    Candidate,
     Ranked,
+    Standing,
     Weights,
     certainty,
     chances,
@@ -61,7 +59,7 @@ from library.store.contract import Store
 from library.vectors.vectors import VectorsLoading
 
 if TYPE_CHECKING:
-    from library.retrieval.ordering import Rank
+    from library.retrieval.candidates import Candidates
 
 CANDIDATES, ORDER_CANDIDATES = 200, 800
 """Passages fetched by words; a desk holds about twenty. For what came when, what long answers say
@@ -109,7 +107,6 @@ class Search:
         self._meaning = meaning
         self._wordings = Wordings()
         self._on_damage = on_damage
-        self._rank: Rank | None = None
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """Return at most `query.limit` passages in scope, best first; those of a document that is
@@ -153,28 +150,21 @@ class Search:
         look = None
         if serving is not None and row is not None:
             look = await self._look(where, serving, row, degraded)
-        found, cosines = await self._further(query, where, look, found, degraded)
+        found = await self._further(query, where, look, found, degraded)
         tail, is_cut = await self._waiting(
             query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
         degraded += ["index-behind"] * is_cut
-        found += [scored(passage, question) for one in tail for passage in one.passages]
-        if self._rank is None:
-            self._rank = await asyncio.to_thread(_rank)
-        ranked = self._rank(
-            found,
-            self._weights if query.kind != "order" else self._in_order,
-            cosines=cosines,
-            speaker=speaker_key(names[0]) if len(names) == 1 else None,
-            most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
-            standing=await self.listing.standing(query, found, self._weights),
-        )
+        waiting = [scored(passage, question) for one in tail for passage in one.passages]
+        found = found.joined(found.of(waiting))
+        standing = await self.listing.standing(query, found, self._weights)
+        ranked = self._ranked(query, found, names, standing)
         best = next(ranked, None)
         sure = certainty(
             best,
             self._weights,
-            chances=chances(found, question.past_count),
-            has_rows=bool(cosines),
+            chances=chances(question.past_count, mean_chars=found.mean_chars),
+            has_rows=found.has_cosines,
             leniency=leniency_of(names_speaker=bool(names), slipped=question.slipped),
         )
         hits, is_torn = await self._loaded(query, where, chain(filter(None, [best]), ranked))
@@ -187,9 +177,23 @@ class Search:
             is_torn=is_torn,
         )
 
+    def _ranked(
+        self, query: SearchQuery, found: "Candidates", names: Sequence[str], standing: Standing
+    ) -> Iterator[Ranked]:
+        # Here and not above: numpy costs 11 MB. Who looked in the index has loaded it, on a thread.
+        from library.retrieval.ordering import rank
+
+        return rank(
+            found,
+            self._weights if query.kind != "order" else self._in_order,
+            speaker=speaker_key(names[0]) if len(names) == 1 else None,
+            most_passages=MOST_PASSAGES if query.kind == "depth" else 1,
+            standing=standing,
+        )
+
     async def _by_words(
         self, query: SearchQuery, where: Where, times: Sequence[str], degraded: list[str]
-    ) -> tuple[Question, list[Candidate]]:
+    ) -> tuple[Question, "Candidates"]:
         """Return the passages on live branches that the index finds."""
         words = question_words(query.text)
         limit = ORDER_CANDIDATES if query.kind == "order" else CANDIDATES
@@ -200,13 +204,13 @@ class Search:
                     fetch, lexical, where, words, times, limit
                 )
                 live = await self._live(found, where.thread_no)
-                count = variety([one for one in live if one.lexical > 0])
-                if not has_more or count >= ENOUGH_EVENTS:
+                if not has_more or live.take(live.lexical > 0).variety() >= ENOUGH_EVENTS:
                     break
                 limit *= 4
         except LexicalUnavailable:
             self._say_damaged(degraded)
-            return weighed_question(dict.fromkeys(stems(words), 1.0)), []
+            nothing = await asyncio.to_thread(no_candidates)
+            return weighed_question(dict.fromkeys(stems(words), 1.0)), nothing
         return question, live
 
     def _serving(self, degraded: list[str]) -> Serving | None:
@@ -237,15 +241,13 @@ class Search:
         query: SearchQuery,
         where: Where,
         look: Look | None,
-        found: Sequence[Candidate],
+        have: "Candidates",
         degraded: list[str],
-    ) -> tuple[list[Candidate], dict[Key, float]]:
-        """Return what was `found` with the passages that are most like the question, and with what
-        was said next to the best of both; and how like it they are."""
-        have = {one[:2]: one for one in found}
-        near: list[Candidate] = []
-        around: list[Candidate] | None = None
-        cosines: dict[Key, float] = {}
+    ) -> "Candidates":
+        """Return what the words found with the passages that are most like the question, and with
+        what was said next to the best of both; and how like it they are."""
+        found = have
+        around: Candidates | None = None
         limit = min(CANDIDATES, max(NEAR_LEAST, query.limit))
         limit = ORDER_CANDIDATES if query.kind == "order" else limit
         live = partial(self._kept_live, where.thread_no)
@@ -253,46 +255,38 @@ class Search:
             lexical = self._catalogue.lexical
             for _ in range(FETCH_ROUNDS if look is not None else 0):
                 assert look is not None
-                near, cosines, has_more, around = await asyncio.to_thread(
+                near, around = await asyncio.to_thread(
                     look_further, look, lexical, where, have, limit,
                     enough_events=ENOUGH_EVENTS, live=live, weights=self._weights,
                 )  # fmt: skip
-                if around is not None:
-                    break
-                near = await self._live(near, where.thread_no)
-                if not has_more or variety(near) >= ENOUGH_EVENTS:
+                if around is None:
+                    near = near._replace(fresh=await self._live(near.fresh, where.thread_no))
+                found = near.together
+                if around is not None or not near.has_more or near.variety >= ENOUGH_EVENTS:
                     break
                 limit *= 4
-            found = together(near, have)
             if around is None:
-                beside = await asyncio.to_thread(
-                    look_around, look, lexical, where, found, cosines, self._weights
+                around = await asyncio.to_thread(
+                    look_around, look, lexical, where, found, self._weights
                 )
-                around, cosines = beside[0], cosines | beside[1]
         except LexicalUnavailable:
             self._say_damaged(degraded)
-            return together(near, have), cosines
-        return found + await self._live(around, where.thread_no), cosines
+            return found
+        return found.joined(await self._live(around, where.thread_no))
 
     def _say_damaged(self, degraded: list[str]) -> None:
         self._on_damage()
         if "lexical" not in degraded:
             degraded.append("lexical")
 
-    def _kept_live(self, own_thread: int | None, found: list[Candidate]) -> list[Candidate] | None:
+    def _kept_live(self, own_thread: int | None, found: "Candidates") -> "Candidates | None":
         """Return what `_live` does, if that can be told from memory; from any thread."""
-        paths = {}
-        for thread_no in {one.thread_no for one in found} - {own_thread}:
-            kept = self.paths.kept(thread_no)
-            if kept is None:
-                return None
-            paths[thread_no] = kept
-        return on_live(found, own_thread, paths)
+        paths = self.paths.kept(found.threads() - {own_thread})
+        return None if paths is None else found.on_live(own_thread, paths)
 
-    async def _live(self, found: list[Candidate], own_thread: int | None) -> list[Candidate]:
+    async def _live(self, found: "Candidates", own_thread: int | None) -> "Candidates":
         """Return those that stand on the live branch of their thread; the own one is in scope."""
-        paths = await self.paths.of({one.thread_no for one in found} - {own_thread})
-        return on_live(found, own_thread, paths)
+        return found.on_live(own_thread, await self.paths.of(found.threads() - {own_thread}))
 
     def _owed(self, query: SearchQuery, where: Where) -> list[int]:
         """Return the events that wait to be indexed, as far as they may be in scope."""
@@ -390,13 +384,6 @@ class Search:
             seqs = {one.seq for one in inside}
             events = {event.seq: event for event in read if event.seq in seqs}
         return with_replacements(hits, pairs, events)[: query.limit]
-
-
-def _rank() -> "Rank":
-    # Here and not at the start: numpy costs 11 MB, owed by the first search only.
-    from library.retrieval.ordering import rank
-
-    return rank
 
 
 async def _embedded(serving: Serving | None, text: str, degraded: list[str]) -> bytes | None:

@@ -8,12 +8,15 @@ returns depends on the settled wording only.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from library.reading.speakers import NOBODY, in_first_person, named, speaker_key
 from library.reading.spelling import one_slip_away, respelled
 from library.records import SearchQuery
-from library.retrieval.ranking import Candidate
+
+if TYPE_CHECKING:
+    from library.retrieval.candidates import Candidates
 
 MOST_REACHES = 1_024
 """Collections, with those of teams, whose speakers are kept: a few hundred bytes each."""
@@ -31,13 +34,13 @@ class Wordings:
         return in_first_person(query.text, named(query.text, speakers))
 
     def settled(
-        self, query: SearchQuery, found: Iterable[Candidate], corrected: Mapping[str, str]
+        self, query: SearchQuery, found: "Candidates", corrected: Mapping[str, str]
     ) -> tuple[list[str], str]:
         """Return the names in the question and its wording, by who said what was found.
 
         `corrected` has what misspelt words were meant to be; who spoke decides for names.
         """
-        speakers = frozenset(one.speaker for one in found) - {NOBODY}
+        speakers = frozenset(found["speaker"].tolist()) - {NOBODY}
         self._speakers[_reach(query)] = speakers
         self._speakers.move_to_end(_reach(query))
         if len(self._speakers) > MOST_REACHES:

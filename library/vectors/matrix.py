@@ -29,7 +29,8 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from library.records import EventRows, Where
+from library.passages import ORDINAL_BITS
+from library.records import EventRows, Range, Where
 
 BLOCK_ROWS = 32_768
 """What is made of a block's rows on the way, a word for each, stays in the processor's cache and
@@ -46,17 +47,14 @@ WIDENED_NUMBERS = 65_536
 """Made floats at once, a quarter of a megabyte: below the bound of the allocator, see above."""
 FEW = 16
 """Where at most one in so many rows of a block is in scope, those are picked out first."""
-ORDINAL_BITS = 20
-"""An event of the largest body has 130,000 passages."""
 _WORD_BITS = 64
 _NOBODY = -1
 """Thread of a row that was replaced or deleted."""
 _LEAST_LENGTH = 1e-9
 """Instead of zero, so that a row of zeros is like nothing."""
 
-Key = tuple[int, int]
-"""(seq, ordinal) of a passage."""
-_Ints = NDArray[np.int64]
+Ints = NDArray[np.int64]
+Cosines = NDArray[np.float32]
 
 
 class Matrix:
@@ -120,8 +118,9 @@ class Matrix:
             self._dead_count += block.kill(block.places_of(wanted))
 
     # -- searching, from any thread -------------------------------------------------------------
-    def search(self, question: bytes, where: Where, *, limit: int) -> list[tuple[Key, float]]:
-        """Return the passages in scope that are most like the question, best first, by cosine.
+    def search(self, question: bytes, where: Where, *, limit: int) -> tuple[Ints, Cosines]:
+        """Return the keys (seq << ORDINAL_BITS | ordinal) of the passages in scope that are most
+        like the question, best first, and their cosines.
 
         Exact while at most `LEAST_RESCORED` rows are in scope. Cost: one look at every row of the
         collection.
@@ -146,22 +145,20 @@ class Matrix:
             if low < high
         ]
         if not pieces:
-            return []
+            return np.empty(0, np.int64), np.empty(0, np.float32)
         keys = np.concatenate([block.keys[own] for block, own in pieces])
         values = np.concatenate([_cosines(block, own, asked) for block, own in pieces])
         best = np.lexsort((-keys, -values))[:limit]
-        return list(zip(map(_key, keys[best].tolist()), values[best].tolist(), strict=True))
+        return keys[best], values[best]
 
-    def cosines(self, question: bytes, keys: Sequence[Key]) -> dict[Key, float]:
-        """Return how like the question each passage is, for those that have a row."""
+    def cosines(self, question: bytes, keys: Ints) -> Cosines:
+        """Return how like the question each passage is; NaN for one that has no row."""
         asked = np.frombuffer(question, np.int8)
-        wanted = np.array([seq << ORDINAL_BITS | at for seq, at in keys], np.int64)
-        found: dict[Key, float] = {}
+        found: Cosines = np.full(len(keys), np.nan, np.float32)
         for block in list(self._blocks):
-            numbers, places = block.find(wanted)
-            values = _cosines(block, places, asked)
-            known = [keys[number] for number in numbers.tolist()]
-            found |= zip(known, values.tolist(), strict=True)
+            numbers, places = block.find(keys)
+            if len(numbers):
+                found[numbers] = _cosines(block, places, asked)
         return found
 
 
@@ -175,15 +172,15 @@ class _Block:
         self.signs: NDArray[np.uint64] = np.empty((words, BLOCK_ROWS), np.uint64)
         self.scales: NDArray[np.float32] = np.empty(BLOCK_ROWS, np.float32)
         """1 / length of a row."""
-        self.keys: _Ints = np.empty(BLOCK_ROWS, np.int64)
+        self.keys: Ints = np.empty(BLOCK_ROWS, np.int64)
         """seq << ORDINAL_BITS | ordinal."""
         self.threads: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
         self.branches: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
         self.positions: NDArray[np.int32] = np.empty(BLOCK_ROWS, np.int32)
-        self.times: _Ints = np.empty(BLOCK_ROWS, np.int64)
+        self.times: Ints = np.empty(BLOCK_ROWS, np.int64)
         self.kinds: NDArray[np.int8] = np.empty(BLOCK_ROWS, np.int8)
         self.count = 0
-        self._sorted: _Ints | None = None
+        self._sorted: Ints | None = None
         """Places in order of key, where that is not the order of the places."""
         self._is_rising = True
 
@@ -193,7 +190,7 @@ class _Block:
         places = (self.threads, self.branches, self.positions, self.times, self.kinds)
         return self.count * sum(column.nbytes for column in (*columns, *places)) // BLOCK_ROWS
 
-    def add(self, rows: NDArray[np.int8], heads: _Ints, ordinals: _Ints) -> None:
+    def add(self, rows: NDArray[np.int8], heads: Ints, ordinals: Ints) -> None:
         """Add rows; `heads` is (row_count, 6): seq, thread, branch, position, time, kind."""
         span = slice(self.count, self.count + len(rows))
         self.rows[span] = rows
@@ -213,24 +210,24 @@ class _Block:
         # Last, so that who reads meanwhile sees whole rows or none.
         self.count = span.stop
 
-    def kill(self, places: NDArray[np.bool_] | _Ints) -> int:
+    def kill(self, places: NDArray[np.bool_] | Ints) -> int:
         """Mark rows as nobody's; return how many were somebody's."""
         threads = self.threads[: self.count]
         count = int(np.count_nonzero(threads[places] != _NOBODY))
         threads[places] = _NOBODY
         return count
 
-    def places_of(self, seqs: _Ints) -> _Ints:
+    def places_of(self, seqs: Ints) -> Ints:
         """Return the places of all rows of events, given in order."""
         order, keys = self._order()
         lows = np.searchsorted(keys, seqs << ORDINAL_BITS)
         highs = np.searchsorted(keys, seqs + 1 << ORDINAL_BITS)
         has_some = lows < highs
         spans = map(np.arange, lows[has_some], highs[has_some])
-        places: _Ints = np.concatenate([np.empty(0, np.int64), *spans])
+        places: Ints = np.concatenate([np.empty(0, np.int64), *spans])
         return places if order is None else order[places]
 
-    def find(self, wanted: _Ints) -> tuple[_Ints, _Ints]:
+    def find(self, wanted: Ints) -> tuple[Ints, Ints]:
         """Return which of some keys have a living row here, and the places of those rows."""
         order, keys = self._order()
         # Of equal keys the last is the newest.
@@ -240,7 +237,7 @@ class _Block:
         numbers = np.flatnonzero(is_known & (self.threads[places] != _NOBODY))
         return numbers, places[numbers]
 
-    def _order(self) -> tuple[_Ints | None, _Ints]:
+    def _order(self) -> tuple[Ints | None, Ints]:
         """Return places in order of key (None: as they are), and the keys in that order."""
         count = self.count
         keys = self.keys[:count]
@@ -267,12 +264,7 @@ class _Block:
                 mask &= threads != where.thread_no
         if where.ranges:
             own = np.flatnonzero(threads == where.thread_no)
-            spans = sorted((one.branch_id, one.low, one.high) for one in where.ranges)
-            ids, lows, highs = np.array(spans, np.int64).T
-            at = np.minimum(np.searchsorted(ids, self.branches[own]), len(ids) - 1)
-            positions = self.positions[own]
-            is_on = (ids[at] == self.branches[own]) & (lows[at] <= positions)
-            mask[own[is_on & (positions <= highs[at])]] = True
+            mask[own[on_ranges(where.ranges, self.branches[own], self.positions[own])]] = True
         if where.since_s is not None:
             mask &= self.times[:count] >= where.since_s
         if where.until_s is not None:
@@ -294,7 +286,7 @@ class _Nearest:
         self._counts = np.empty(BLOCK_ROWS, np.uint8)
         self._most = len(signs) * _WORD_BITS
         """Further away than this is of no use any more."""
-        self._places: list[_Ints] = []
+        self._places: list[Ints] = []
         self._distances: list[NDArray[np.uint16]] = []
         self._count = 0
 
@@ -320,7 +312,7 @@ class _Nearest:
         if self._count > 3 * self._wanted:
             self._narrow()
 
-    def places(self) -> _Ints:
+    def places(self) -> Ints:
         """Return the places of those that are worth a second look, in order."""
         if self._count > self._wanted:
             self._narrow()
@@ -351,6 +343,20 @@ class _Nearest:
         return total
 
 
+def on_ranges(
+    ranges: Sequence[Range],
+    branches: NDArray[np.int32] | Ints,
+    positions: NDArray[np.int32] | Ints,
+) -> NDArray[np.bool_]:
+    """Tell of each of some places whether one of the ranges, of a branch each, has it."""
+    spans = sorted((one.branch_id, one.low, one.high) for one in ranges)
+    ids, lows, highs = np.array(spans, np.int64).T
+    at = np.minimum(np.searchsorted(ids, branches), len(ids) - 1)
+    is_on: NDArray[np.bool_] = ids[at] == branches
+    is_on &= (lows[at] <= positions) & (positions <= highs[at])
+    return is_on
+
+
 def _nth(distances: NDArray[np.uint16], count: int) -> int:
     """Return the least distance that at least `count` of them do not exceed."""
     # They are few numbers: to count how often each occurs is quicker than any sorting.
@@ -366,7 +372,7 @@ def _signs(rows: NDArray[np.int8]) -> NDArray[np.uint64]:
     return padded.view(np.uint64).T
 
 
-def _cosines(block: _Block, places: _Ints, asked: NDArray[np.int8]) -> NDArray[np.float32]:
+def _cosines(block: _Block, places: Ints, asked: NDArray[np.int8]) -> NDArray[np.float32]:
     """Return the cosines of the rows at some places with `asked`."""
     one = asked.astype(np.float32)
     one /= max(float(np.sqrt(np.einsum("j,j->", one, one))), _LEAST_LENGTH)
@@ -382,7 +388,3 @@ def _cosines(block: _Block, places: _Ints, asked: NDArray[np.int8]) -> NDArray[n
         np.einsum("ij,j->i", some, one, out=values[span])
     values *= block.scales[places]
     return values
-
-
-def _key(packed: int) -> Key:
-    return packed >> ORDINAL_BITS, packed & (1 << ORDINAL_BITS) - 1

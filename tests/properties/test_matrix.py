@@ -9,15 +9,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from library.passages import ORDINAL_BITS
 from library.records import EventRows, Range, Where
 from library.vectors import matrix as module
-from library.vectors.matrix import Key, Matrix
+from library.vectors.matrices import cosines, keys_of, nearest
+from library.vectors.matrix import Matrix
 
 DIM = 64
+Key = tuple[int, int]
+"""(seq, ordinal) of a passage."""
 
 
 def row(number: int) -> NDArray[np.int8]:
     return np.random.default_rng(number).integers(-127, 128, DIM).astype(np.int8)
+
+
+def searched(
+    matrix: Matrix, question: NDArray[np.int8], where: Where, *, limit: int
+) -> list[tuple[Key, float]]:
+    keys, values = matrix.search(question.tobytes(), where, limit=limit)
+    return list(zip(map(key_of, keys.tolist()), values.tolist(), strict=True))
+
+
+def key_of(packed: int) -> Key:
+    return packed >> ORDINAL_BITS, packed & (1 << ORDINAL_BITS) - 1
 
 
 @st.composite
@@ -93,12 +108,13 @@ def test_a_search_equals_looking_at_every_row_in_scope(
                 matrix.add([each])
             matrix.add(part)
         expected = brute(stored, question, where)
-        found = dict(matrix.search(question.tobytes(), where, limit=10_000))
+        found = dict(searched(matrix, question, where, limit=10_000))
         everything = brute(stored, question, Where(1, None, (), True, frozenset()))
-        known = matrix.cosines(question.tobytes(), [*everything, (99, 0)])
+        known = matrix.cosines(question.tobytes(), keys_of([*everything, (99, 0)]))
     assert found.keys() == expected.keys()
     assert all(abs(found[key] - value) < 1e-3 for key, value in expected.items())
-    assert known.keys() == everything.keys()
+    assert known[:-1] == pytest.approx([*everything.values()], abs=1e-3)
+    assert np.isnan(known[-1])
     assert len(matrix) == len(everything)
 
 
@@ -108,12 +124,12 @@ def test_a_cut_search_returns_the_first_of_a_whole_one_out_of_scope_or_not(
     stored: list[EventRows], where: Where, limit: int, seed: int
 ) -> None:
     """CASES J10: what is excluded uses up no candidate."""
-    question = row(seed).tobytes()
+    question = row(seed)
     matrix = Matrix(DIM)
     for each in stored:
         matrix.add([each])
-    whole = matrix.search(question, where, limit=10_000)
-    assert matrix.search(question, where, limit=limit) == whole[:limit]
+    whole = searched(matrix, question, where, limit=10_000)
+    assert searched(matrix, question, where, limit=limit) == whole[:limit]
     assert [value for _, value in whole] == sorted((value for _, value in whole), reverse=True)
 
 
@@ -123,15 +139,29 @@ def test_the_order_in_which_rows_came_changes_nothing(order: list[int], where: W
     stored = [
         EventRows(seq, seq % 3, seq % 3 * 3, seq // 3, row(seq).tobytes()) for seq in range(1, 13)
     ]
-    question = row(5).tobytes()
+    question = row(5)
     found = []
     for some in (stored, [stored[at] for at in order]):
         with _sizes(BLOCK_ROWS=5, LEAST_RESCORED=4):
             matrix = Matrix(DIM)
             for each in some:
                 matrix.add([each])
-            found.append(matrix.search(question, where, limit=3))
+            found.append(searched(matrix, question, where, limit=3))
     assert found[0] == found[1]
+
+
+def test_rows_of_several_collections_are_compared_with_one_another() -> None:
+    asked = row(1)
+    matrices = [Matrix(DIM), Matrix(DIM)]
+    for seq in range(1, 9):
+        near = asked.copy()
+        near[:seq] *= -1
+        matrices[seq % 2].add([EventRows(seq, 1, 1, seq, near.tobytes())])
+    everywhere = Where(1, None, (), True, frozenset())
+    found = nearest(matrices, asked.tobytes(), everywhere, limit=5)
+    likeness = cosines(matrices, asked.tobytes(), keys_of([(seq, 0) for seq in (*range(1, 9), 99)]))
+    assert [key_of(key)[0] for key in found.tolist()] == [*np.argsort(-likeness[:8])[:5] + 1]
+    assert np.flatnonzero(np.isnan(likeness)).tolist() == [8]
 
 
 def test_a_crowd_of_equals_hides_nothing_that_is_nearer() -> None:
@@ -145,7 +175,7 @@ def test_a_crowd_of_equals_hides_nothing_that_is_nearer() -> None:
     matrix.add([EventRows(2, 1, 1, 1, crowd.tobytes() * 5_000)])
     matrix.add([EventRows(3, 1, 1, 2, far.tobytes())])
     where = Where(1, 1, (Range(1, 0, 9),), False, frozenset())
-    found = matrix.search(question.tobytes(), where, limit=3)
+    found = searched(matrix, question, where, limit=3)
     assert [key for key, _ in found] == [(1, 0), (2, 4_999), (2, 4_998)]
 
 
@@ -156,7 +186,7 @@ def test_what_a_forgotten_thread_had_takes_no_place_from_others() -> None:
         matrix.add([EventRows(seq, seq % 2, seq % 2, seq, asked.tobytes())])
     matrix.forget_threads([1])
     everywhere = Where(1, None, (), True, frozenset())
-    found = matrix.search(asked.tobytes(), everywhere, limit=3)
+    found = searched(matrix, asked, everywhere, limit=3)
     assert [seq for (seq, _), _ in found] == [38, 36, 34]
     assert len(matrix) == 19
 
@@ -170,20 +200,20 @@ def test_rows_of_another_size_are_left_out() -> None:
 def test_rows_that_come_while_a_search_runs_are_no_fault_of_it() -> None:
     """A replayed agent session met it: what is excluded was embedded between two looks."""
     matrix = Matrix(DIM)
-    asked = row(1).tobytes()
-    matrix.add([EventRows(seq, 1, 1, seq, asked) for seq in range(1, 9)])
+    asked = row(1)
+    matrix.add([EventRows(seq, 1, 1, seq, asked.tobytes()) for seq in range(1, 9)])
 
     class Growing(frozenset[int]):
         """What is excluded; to be read is the moment at which its rows come."""
 
         def __iter__(self) -> Iterator[int]:
-            matrix.add([EventRows(seq, 1, 1, seq, asked) for seq in self.late])
+            matrix.add([EventRows(seq, 1, 1, seq, asked.tobytes()) for seq in self.late])
             return super().__iter__()
 
         late = (20, 21)
 
     excluded = Growing({1, 2, 20, 21})
-    found = matrix.search(asked, Where(1, None, (), True, excluded), limit=99)
+    found = searched(matrix, asked, Where(1, None, (), True, excluded), limit=99)
     assert sorted(seq for (seq, _), _ in found) == [3, 4, 5, 6, 7, 8]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from library.lexical import Document, Lexical, LexicalUnavailable, stems
 from library.lexical import index as module
+from library.passages import ORDINAL_BITS
 from library.records import Range, Where
 from library.retrieval.ranking import Candidate
 
@@ -91,7 +92,7 @@ def test_neighbours_are_fetched_by_their_place(lexical: Lexical) -> None:
     assert [(one.seq, one.lexical) for one in around] == [(3, 0.0), (4, 0.0)]
     elsewhere = replace(scope, collection_id=2)
     without = replace(scope, exclude_seqs=frozenset({3}))
-    assert lexical.around(elsewhere, places, limit=9) == []
+    assert not len(lexical.around(elsewhere, places, limit=9))
     assert [one.seq for one in lexical.around(without, places, limit=9)] == [4]
 
 
@@ -109,9 +110,10 @@ def test_the_engines_errors_are_ours(tmp_path: Path) -> None:
 
 
 def test_passages_are_fetched_by_their_keys(lexical: Lexical) -> None:
-    found = lexical.passages([(39, 0), (7, 0), (7, 1), (999, 0)])
+    keys = [seq << ORDINAL_BITS | ordinal for seq, ordinal in ((39, 0), (7, 0), (7, 1), (999, 0))]
+    found = lexical.passages(keys)
     assert [(one.seq, one.position, one.lexical) for one in found] == [(7, 7, 0.0), (39, 39, 0.0)]
-    assert lexical.passages([]) == []
+    assert not len(lexical.passages([]))
 
 
 SCOPES = (

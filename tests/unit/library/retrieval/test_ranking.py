@@ -1,13 +1,16 @@
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from library.retrieval.ordering import rank
+from library.retrieval import ordering
+from library.retrieval.candidates import Candidates
 from library.retrieval.ranking import (
+    NOTHING_KNOWN,
     PRESETS,
     USUAL_CHANCES,
     Candidate,
@@ -39,6 +42,7 @@ candidates = st.lists(
         speaker=st.integers(0, 2),
         kind=st.integers(0, 4),
         lexical=st.floats(0, 2.2),
+        cosine=st.floats(-1, 1),
     ),
     max_size=30,
     unique_by=lambda one: (one.seq, one.ordinal),
@@ -51,8 +55,18 @@ def said(seq: int, *, lexical: float = 0.0, day: int = 0, role: int = 0) -> Cand
     return Candidate(seq, 0, 1, 0, 100, 1, 1, seq, at_s, role, seq, 0, 0, lexical)
 
 
+def rank(
+    some: list[Candidate],
+    weights: Weights,
+    *,
+    speaker: int | None = None,
+    standing: Standing = NOTHING_KNOWN,
+) -> Iterator[Ranked]:
+    return ordering.rank(Candidates.of(some), weights, speaker=speaker, standing=standing)
+
+
 def order(some: list[Candidate], weights: Weights) -> list[int]:
-    return [one.candidate.seq for one in rank(some, weights, cosines={})]
+    return [one.candidate.seq for one in rank(some, weights)]
 
 
 SIDE_BY_SIDE = [said(at)._replace(position=at % 2, fingerprint=1) for at in (10, 12, 1)]
@@ -67,16 +81,15 @@ def test_the_order_does_not_depend_on_the_order_of_candidates(
 ) -> None:
     shuffled = some.copy()
     chance.shuffle(shuffled)
-    cosines = {(one.seq, one.ordinal): 1 / one.seq for one in some}
-    expected = list(rank(some, PRESETS[preset], cosines=cosines))
-    found = list(rank(shuffled, PRESETS[preset], cosines=cosines))
+    expected = list(rank(some, PRESETS[preset]))
+    found = list(rank(shuffled, PRESETS[preset]))
     assert [one.candidate for one in found] == [one.candidate for one in expected]
     assert [one.score for one in found] == pytest.approx([one.score for one in expected])
 
 
 @given(candidates, presets)
 def test_scores_fall_and_are_explained(some: list[Candidate], preset: Preset) -> None:
-    found = list(rank(some, PRESETS[preset], cosines={}))
+    found = list(rank(some, PRESETS[preset]))
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score < 1 for score in scores)
@@ -87,7 +100,7 @@ def test_scores_fall_and_are_explained(some: list[Candidate], preset: Preset) ->
 @given(candidates)
 def test_copies_of_one_text_take_one_place(some: list[Candidate]) -> None:
     """CASES J7 (engram#163)."""
-    found = [one.candidate for one in rank(some, PRESETS["measured"], cosines={})]
+    found = [one.candidate for one in rank(some, PRESETS["measured"])]
     prints = [one.fingerprint for one in found]
     assert len(prints) == len(set(prints))
 
@@ -126,7 +139,7 @@ def test_a_day_lifts_its_own_conversation_alone_also_before_1970(day: int) -> No
     elsewhere = other._replace(thread_no=2)
     weights = Weights(lexical=1.0, day=0.2)
     beside, apart = (
-        next(hit for hit in rank([best, one], weights, cosines={}) if hit.candidate is one)
+        next(hit for hit in rank([best, one], weights) if hit.candidate == one)
         for one in (other, elsewhere)
     )
     assert beside.score > apart.score
@@ -145,8 +158,8 @@ def replace_chars(one: Candidate, chars: int) -> Candidate:
 
 def test_library_v1_weighs_likeness_place_and_age() -> None:
     old, new = said(1, lexical=1.0), said(2, lexical=0.5, day=14)
-    cosines = {(1, 0): 0.5, (2, 0): 0.5}
-    first, second = rank([old, new], PRESETS["library-v1"], cosines=cosines)
+    old, new = old._replace(cosine=0.5), new._replace(cosine=0.5)
+    first, second = rank([old, new], PRESETS["library-v1"])
     assert first.candidate == old
     assert first.signals.keys() == second.signals.keys() == {"dense", "reciprocal_rank", "recency"}
     assert first.signals["reciprocal_rank"] > second.signals["reciprocal_rank"]
@@ -160,21 +173,21 @@ def test_importance_and_use_lift_what_bears_on_the_question_and_are_named() -> N
     standing = Standing(importances={2: 2 / 3}, accesses={2: 0.75})
     weights = Weights(lexical=1.0, importance=0.1, access=0.2)
     some = [plain, marked, apart]
-    found = list(rank(some, weights, cosines={}, standing=standing))
+    found = list(rank(some, weights, standing=standing))
     assert [one.candidate.seq for one in found] == [2, 1]
     assert found[0].signals.keys() == {"lexical", "importance", "access"}
     assert found[1].signals.keys() == {"lexical"}
     assert sum(found[0].signals.values()) == pytest.approx(found[0].score)
-    measured = list(rank(some, PRESETS["measured"], cosines={}, standing=standing))
+    measured = list(rank(some, PRESETS["measured"], standing=standing))
     assert [one.candidate.seq for one in measured] == [2, 1, 3]
     assert all("access" not in one.signals for one in measured)
-    low = list(rank(some, PRESETS["measured"], cosines={}, standing=Standing({2: -1 / 3})))
+    low = list(rank(some, PRESETS["measured"], standing=Standing({2: -1 / 3})))
     assert low[0].candidate.seq == 1, "low importance gives way to medium"
 
 
 def best_of(*lexical: float) -> Ranked | None:
     found = [said(at * 10, lexical=one, day=at) for at, one in enumerate(lexical, 1)]
-    return next(rank(found, PRESETS["measured"], cosines={}), None)
+    return next(rank(found, PRESETS["measured"]), None)
 
 
 def test_the_best_record_tells_how_sure_it_is_that_anything_answers() -> None:
@@ -227,13 +240,14 @@ def test_more_passages_and_longer_ones_are_never_fewer_chances(
     """BEAM's long answers have some of every question's words, LoCoMo's short ones do not."""
     some = [said(1)._replace(start=start, stop=start + chars) for start, chars in spans]
     longer = [one._replace(stop=one.stop + 100) for one in some]
-    assert 0 <= chances(some, count) <= chances(some, count + 1)
-    assert chances(some, count) <= chances(longer, count)
+    one, other = (Candidates.of(passages).mean_chars for passages in (some, longer))
+    assert 0 <= chances(count, mean_chars=one) <= chances(count + 1, mean_chars=one)
+    assert chances(count, mean_chars=one) <= chances(count, mean_chars=other)
 
 
 def test_what_the_named_speaker_said_counts_more() -> None:
     ann, bob = (said(at, lexical=0.5)._replace(speaker=at) for at in (1, 2))
     weights = Weights(lexical=1.0, speaker=1.25)
-    first = [one.candidate.seq for one in rank([ann, bob], weights, cosines={}, speaker=1)]
+    first = [one.candidate.seq for one in rank([ann, bob], weights, speaker=1)]
     assert first == [1, 2]
     assert order([ann, bob], weights) == [2, 1], "else the newer one"

@@ -1,6 +1,6 @@
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +15,8 @@ from library.lexical import Lexical, LexicalUnavailable
 from library.reading.questions import QuestionKind
 from library.records import IncomingMessage, Segment, Where
 from library.retrieval import fetching, scope, search
-from library.retrieval.fetching import Key, Look, look_near
-from library.retrieval.ranking import Candidate
+from library.retrieval.candidates import Candidates
+from library.retrieval.fetching import Look, Near, look_near
 from tests.unit.library.teller import Teller, message, opened, without
 
 
@@ -150,11 +150,12 @@ async def test_what_is_found_by_words_and_by_likeness_is_the_same_as_looked_up_a
     looked_up: list[int] = []
 
     def look_up_all(
-        look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
-    ) -> tuple[list[Candidate], dict[Key, float], bool]:
+        look: Look, lexical: Lexical, where: Where, have: Candidates, limit: int
+    ) -> Near:
         looked_up.append(limit)
-        near = look.nearest(where, limit=limit)
-        return lexical.passages([*near]), near | look.cosines(have.values()), len(near) == limit
+        keys = look.nearest(where, limit=limit).tolist()
+        both = [look.with_cosines(some) for some in (lexical.passages(keys), have)]
+        return Near(both[0], have.of([]), both[1], len(keys) == limit)
 
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
         teller = Teller(library, "s")
@@ -177,7 +178,7 @@ async def test_an_index_that_breaks_after_the_words_were_found_is_said_and_they_
 ) -> None:
     """DESIGN 8. It was taken for said already, by a search for words that had gone well."""
 
-    def broken(*_: object) -> tuple[list[Candidate], dict[Key, float]]:
+    def broken(*_: object) -> Candidates:
         raise LexicalUnavailable("the index is damaged")
 
     async with opened(tmp_path / "a.db") as library:
@@ -195,9 +196,7 @@ async def test_as_many_passages_are_fetched_by_likeness_as_are_wanted_within_bou
 ) -> None:
     limits: list[int] = []
 
-    def noting(
-        look: Look, lexical: Lexical, where: Where, have: Mapping[Key, Candidate], limit: int
-    ) -> tuple[list[Candidate], dict[Key, float], bool]:
+    def noting(look: Look, lexical: Lexical, where: Where, have: Candidates, limit: int) -> Near:
         limits.append(limit)
         return look_near(look, lexical, where, have, limit)
 
