@@ -11,6 +11,9 @@ whether it is the answer. One that is too long to be kept may hold a call of our
 shown: the upstream is asked once more without our tools, and what it says then passes as it comes.
 Of every round what is kept is counted with what else answers hold of the memory.
 
+An event of a stream that is longer than what is kept of a whole answer, or than 8 MiB where there
+is no room, cannot be looked at; it ends the stream as one that broke off.
+
 An upstream that fails in a later round fails the answer: by its own status while nothing was
 shown, in a stream by an error event.
 """
@@ -25,7 +28,7 @@ from gateway.lookups.rounds import Posting, Rounds
 from gateway.upstream.protocol import Upstream, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.answer import is_streamed
 from gateway.wire.lenient import loaded
-from gateway.wire.lookups.blocks import Block, Blocks
+from gateway.wire.lookups.blocks import CRAMPED_BYTES_MAX, Block, Blocks, EventTooLong
 from gateway.wire.lookups.rounds import ROUNDS
 from gateway.wire.lookups.seam import Splice
 from gateway.wire.protocol import ReplyReader, Wire
@@ -240,23 +243,21 @@ class SplicedReply:
             self._reply = await self._opened(asked)
 
     async def _round(self, splice: Splice, reader: ReplyReader) -> AsyncGenerator[bytes, None]:
-        """Yield what the client is shown of one round, as it comes."""
+        """Yield what the client is shown of one round, as it comes.
 
-        def shown(found: Iterable[Block]) -> bytes:
-            out = b""
-            for block in found:
-                if block.data is not None:
-                    reader.add(SseEvent(block.data, block.name))
-                out += splice.take(block)
-            return out
+        Raises:
+            UpstreamFailed: it broke off, or holds an event that is too long to be looked at.
 
-        blocks = Blocks()
+        """
+
+        blocks = Blocks(self._limit_bytes)
         has_let_go = False
         async with aclosing(self._reply.chunks()) as chunks:
             async for chunk in chunks:
                 if not (reader.is_truncated or self._has_room_for(len(chunk))):
                     reader.keep_no_more()
-                ready = shown(blocks.feed(chunk))
+                    blocks.limit_bytes = min(blocks.limit_bytes, CRAMPED_BYTES_MAX)
+                ready = _shown(blocks.feed(chunk), splice, reader)
                 if reader.is_truncated and not has_let_go:
                     has_let_go = True
                     ready += splice.let_go()
@@ -264,7 +265,7 @@ class SplicedReply:
                     yield ready
                 if splice.is_waiting and splice.has_ended:
                     return
-        if ready := shown(blocks.finish()):
+        if ready := _shown(blocks.finish(), splice, reader):
             yield ready
 
     async def _opened(self, request: UpstreamRequest) -> UpstreamReply:
@@ -291,3 +292,16 @@ class SplicedReply:
 
     async def aclose(self) -> None:
         await self._reply.aclose()
+
+
+def _shown(found: Iterable[Block], splice: Splice, reader: ReplyReader) -> bytes:
+    """Return what the client is shown of some events, which `reader` is told of."""
+    out = b""
+    try:
+        for block in found:
+            if block.data is not None:
+                reader.add(SseEvent(block.data, block.name))
+            out += splice.take(block)
+    except EventTooLong as error:
+        raise UpstreamFailed("broken", str(error)) from error
+    return out

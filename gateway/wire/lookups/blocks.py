@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import orjson
 
-BLOCK_BYTES_MAX = 8 * 2**20
-"""Of an event that is looked at; a longer one goes on as it comes."""
+CRAMPED_BYTES_MAX = 8 * 2**20
+"""Of an event where there is no room to keep more: the largest that anybody sends but with pictures
+in it."""
 _END = re.compile(rb"\r\n\r\n|\n\r\n|\n\n|\r\r")
 _END_BYTES = 4
 _BOM = b"\xef\xbb\xbf"
@@ -27,7 +28,7 @@ class Block:
     """As it was written, with the blank line behind it."""
     name: bytes = b""
     data: bytes | None = None
-    """None: it has none, or is too long to be looked at."""
+    """None: it has none."""
 
 
 def rewritten(block: Block, fields: object) -> Block:
@@ -41,31 +42,43 @@ def rewritten(block: Block, fields: object) -> Block:
     return Block(name + b"data: " + data + b"\n\n", block.name, data)
 
 
+class EventTooLong(Exception):
+    """An event is longer than `limit_bytes`: what it holds cannot be known."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"an event of the stream is longer than {limit_bytes} bytes")
+        self.limit_bytes = limit_bytes
+
+
 class Blocks:
-    """Cuts one stream."""
+    """Cuts one stream.
 
-    __slots__ = ("_is_passing", "_rest")
+    An event that is too long is an error, since it may hold a call that the client must not see: an
+    event that passed by unread would be the one in which a response repeats all its calls.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_rest", "limit_bytes")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        """Of an event; may be lowered."""
         self._rest = bytearray()
-        self._is_passing = False
-        """An event is too long: it passes by up to its end."""
 
     def feed(self, chunk: bytes) -> Iterator[Block]:
-        """Take the next bytes, cut anywhere; yield what they complete."""
+        """Take the next bytes, cut anywhere; yield what they complete.
+
+        Raises:
+            EventTooLong: one is, or will be.
+
+        """
         start = max(0, len(self._rest) - _END_BYTES + 1)
         self._rest += chunk
         at = 0
         while end := _END.search(self._rest, max(start, at)):
             yield self._block(bytes(self._rest[at : end.end()]))
-            self._is_passing = False
             at = end.end()
         del self._rest[:at]
-        if len(self._rest) > BLOCK_BYTES_MAX:
-            self._is_passing = True
-            passed = bytes(self._rest[: -_END_BYTES + 1])
-            del self._rest[: -_END_BYTES + 1]
-            yield Block(passed)
+        self._check(len(self._rest))
 
     def finish(self) -> Iterator[Block]:
         """Take the end of the stream, which completes whatever was begun."""
@@ -73,9 +86,12 @@ class Blocks:
             yield self._block(bytes(self._rest))
             self._rest.clear()
 
+    def _check(self, size_bytes: int) -> None:
+        if size_bytes > self.limit_bytes:
+            raise EventTooLong(self.limit_bytes)
+
     def _block(self, raw: bytes) -> Block:
-        if self._is_passing:
-            return Block(raw)
+        self._check(len(raw))
         name, data = b"", []
         for line in raw.removeprefix(_BOM).splitlines():
             field, _, value = line.partition(b":")

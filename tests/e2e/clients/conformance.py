@@ -22,14 +22,27 @@ from tests.e2e.clients.model import (
     ScriptedModel,
     read,
 )
-from tests.e2e.clients.programs.talk import FACT_NUMBER, WEATHER_RESULT
-from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.clients.programs.talk import COUNT, FACT_NUMBER, KEY, WEATHER_RESULT
+from tests.e2e.gateway_process import COMMAND, GatewayProcess
 
 STEPS = ("chat", "recall", "stream", "tools", "error", "disconnect")
+RUN = "run"
+"""A step of its own: the program as a user starts it, behind `library-of-context run --`."""
 PROGRAM_TIMEOUT_S = 900
 CLOSED_WITHIN_S = 5.0
 """Of the client's going; the machine may be busy. CASES D6 has its own test, within a second."""
 BUDGET_TOKENS = 1_500
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+}
+"""Keeps programs from asking their makers for news."""
+SAVED = "tokens came, "
+"""In the line that `run` ends with, where requests came through the gateway."""
 SETTINGS = {"upstream_retries": 0, "strict_freshness": True}
 
 
@@ -63,16 +76,48 @@ def conform(client: Client, protocol: str, model: ScriptedModel) -> dict[str, st
             gateway.stop()
 
 
-def _run(client: Client, protocol: str, gateway: GatewayProcess, home: Path) -> Told:
-    """Run the program to its end; nothing of this machine's settings reaches it."""
-    base_url = gateway.origin if protocol == "messages" else gateway.url
-    environment = {
+def started_by_run(client: Client, protocol: str, model: ScriptedModel) -> str:
+    """Return what is wrong when `run` starts the client's own command with an empty home and no
+    address set; "" when nothing is."""
+    model.reset()
+    with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as folder:
+        home, db = Path(folder) / "home", Path(folder) / "library.db"
+        home.mkdir()
+        options = ("--upstream", model.url, "--db", str(db), "--budget-tokens", "100000")
+        try:
+            done = subprocess.run(
+                [*COMMAND, "run", *options, "--", *client.run[protocol], COUNT],
+                env=_environment(client, home) | QUIET | dict.fromkeys(KEYS, KEY),
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=PROGRAM_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"it did not end within {PROGRAM_TIMEOUT_S} s"
+    asked = {PROTOCOLS[seen.path] for seen in model.requests if seen.path in PROTOCOLS}
+    if done.returncode or "five" not in done.stdout or asked != {protocol}:
+        said = (done.stdout + done.stderr)[-500:]
+        return f"code {done.returncode}, asked in {sorted(asked)}: {said}"
+    return "" if SAVED in done.stderr else f"nothing of what was saved: {done.stderr[-300:]}"
+
+
+def _environment(client: Client, home: Path) -> dict[str, str]:
+    return {
         "PATH": os.pathsep.join([*client.search_path, search_path()]),
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
     }
+
+
+def _run(client: Client, protocol: str, gateway: GatewayProcess, home: Path) -> Told:
+    """Run the program to its end; nothing of this machine's settings reaches it."""
+    base_url = gateway.origin if protocol == "messages" else gateway.url
+    environment = _environment(client, home)
     try:
         done = subprocess.run(
             [*command_of(client), protocol, base_url],

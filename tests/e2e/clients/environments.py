@@ -13,9 +13,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.configuration import user_folder
@@ -41,6 +41,8 @@ class Client:
     """Where what the client itself says needs more than the usual budget."""
     without: tuple[str, ...] = ()
     """Steps that the client has not got."""
+    run: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The client's own command by protocol, where `library-of-context run` starts it."""
 
     def steps(self, all_steps: Sequence[str]) -> list[str]:
         return [step for step in all_steps if step not in self.without]
@@ -84,6 +86,7 @@ def _read() -> dict[str, Client]:
             ci=row.get("ci", False),
             budget_tokens=row.get("budget_tokens"),
             without=tuple(row.get("without", ())),
+            run=row.get("run", {}),
         )
         for name, row in table.items()
     }

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.clients.conformance import STEPS, conform
+from tests.e2e.clients.conformance import RUN, STEPS, conform, started_by_run
 from tests.e2e.clients.environments import Client, install, listed_clients
 from tests.e2e.clients.model import ScriptedModel
 
@@ -59,7 +59,10 @@ def _result(client: Client, protocol: str, model: ScriptedModel) -> dict[str, st
         install(client)
     except (subprocess.SubprocessError, OSError) as error:
         return dict.fromkeys(client.steps(STEPS), f"it could not be installed: {error}")
-    return conform(client, protocol, model)
+    result = conform(client, protocol, model)
+    if protocol in client.run:
+        result[RUN] = started_by_run(client, protocol, model)
+    return result
 
 
 def renewed(text: str, rows: list[Row], clients: dict[str, Client]) -> str:
@@ -70,9 +73,9 @@ def renewed(text: str, rows: list[Row], clients: dict[str, Client]) -> str:
     lines = {_key(line): line for line in old.strip().splitlines()}
     for client, protocol, result in rows:
         cells = [client.name, client.version, protocol]
-        cells += [_cell(result.get(step)) for step in STEPS]
+        cells += [_cell(result.get(step)) for step in (*STEPS, RUN)]
         lines[client.name, protocol] = f"| {' | '.join(cells)} |"
-    head = ["client", "version", "protocol", *STEPS]
+    head = ["client", "version", "protocol", *STEPS, RUN]
     wanted = [(one.name, protocol) for one in clients.values() for protocol in one.protocols]
     table = [f"| {' | '.join(head)} |", f"| {' | '.join(['---'] * len(head))} |"]
     table += [lines[key] for key in wanted if key in lines]

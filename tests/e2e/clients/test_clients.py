@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.clients.conformance import STEPS, conform
+from gateway.cli.running.programs import PROGRAMS
+from tests.e2e.clients.conformance import RUN, STEPS, conform
 from tests.e2e.clients.environments import Client, install, is_installed, listed_clients
 from tests.e2e.clients.matrix import renewed
 from tests.e2e.clients.model import ScriptedModel
@@ -66,10 +67,17 @@ def test_every_client_has_a_program_and_pinned_versions() -> None:
         assert all(mark in package[1:] for package in client.packages), client.packages
 
 
+def test_every_program_that_run_knows_is_started_by_it() -> None:
+    started = {words[0] for client, _ in PAIRS for words in client.run.values()}
+    assert started >= {*PROGRAMS, "claude", "llm", "aider"}
+    for client, _ in PAIRS:
+        assert client.run.keys() <= {*client.protocols}
+
+
 def test_a_run_of_some_clients_renews_their_rows_and_leaves_the_others() -> None:
     clients = listed_clients()
     openai, anthropic = clients["openai-python"], clients["anthropic-python"]
-    rows = [(openai, "chat", dict.fromkeys(STEPS, ""))]
+    rows = [(openai, "chat", dict.fromkeys((*STEPS, RUN), ""))]
     first = renewed(
         "a\n<!-- clients -->\n| gone | 1 | chat |\n<!-- /clients -->\nb\n", rows, clients
     )
@@ -78,6 +86,6 @@ def test_a_run_of_some_clients_renews_their_rows_and_leaves_the_others() -> None
     assert "gone" not in first
     table = second.partition("<!-- clients -->\n")[2].partition("<!-- /clients -->")[0].splitlines()
     assert [line.split(" | ")[0] for line in table[2:]] == ["| openai-python", "| anthropic-python"]
-    assert table[2].count("passes") == len(STEPS)
-    assert table[3].endswith("| passes | fails |")
+    assert table[2].count("passes") == len(STEPS) + 1
+    assert table[3].endswith("| passes | fails | - |")
     assert (second[:2], second[-2:]) == ("a\n", "b\n")

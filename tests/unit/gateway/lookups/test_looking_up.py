@@ -9,7 +9,7 @@ import pytest
 from gateway.lookups.reading import Shelf
 from gateway.lookups.rounds import Rounds
 from gateway.lookups.upstream import LookingUp
-from gateway.upstream.protocol import UpstreamReply
+from gateway.upstream.protocol import UpstreamFailed, UpstreamReply
 from gateway.wire.crossing.bodies import AnyStored
 from governor.turn import PreparedTurn, SwapReport
 from tests.unit.gateway.lookups.test_rounds import COUNTER, WIRES, Pages, Posts, reply_of
@@ -158,6 +158,23 @@ async def test_no_more_of_a_stream_is_counted_than_may_be_kept() -> None:
     shown = await read(await opened("chat", upstream, limit_bytes=5_000, has_room_for=has_room_for))
     assert shown == body
     assert 5_000 <= sum(counted) <= 8_000 < len(body)
+
+
+@pytest.mark.parametrize("name", WIRE_NAMES)
+async def test_an_event_that_is_too_long_to_be_looked_at_breaks_the_stream_and_is_not_shown(
+    name: str,
+) -> None:
+    """DESIGN 1.13: in Responses the last event repeats every call."""
+    events = STREAMS[name]([("words", "I look."), ("ours", "x")]).split(b"\n\n")
+    events[-2] += b" " * 20_000
+    pieces = [event + b"\n\n" for event in events[:-1]]
+    reply = await opened(name, Replies(pieces, headers=EVENTS), limit_bytes=10_000)
+    shown = bytearray()
+    with pytest.raises(UpstreamFailed, match="longer than 10000 bytes"):
+        async for piece in reply.chunks():
+            shown += piece
+    assert shown
+    assert b"library_" not in shown
 
 
 async def test_a_whole_answer_that_there_is_no_room_to_keep_passes_without_our_tools() -> None:

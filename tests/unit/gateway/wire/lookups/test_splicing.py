@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.wire.lookups.blocks import Blocks
+from gateway.wire.lookups.blocks import Blocks, EventTooLong
 from gateway.wire.lookups.rounds import ROUNDS
 from gateway.wire.sse import SseEvent
 from gateway.wire.wires import WIRES
@@ -18,7 +18,8 @@ from tests.e2e.responses_answers import Events, calling, reasoned, spoken
 
 NAMES = frozenset({"library_search", "library_open"})
 CUTS = st.lists(st.integers(0, 20_000), max_size=30)
-WIRES_BY_NAME = {wire.name: wire for wire in WIRES}
+WIRES_BY_NAME = {wire.name: wire for wire in WIRES if wire.name in ROUNDS}
+LIMIT = 1_000_000
 WIRE_NAMES = [*WIRES_BY_NAME]
 Part = tuple[str, str]
 """(kind, text): `words`, `thought`, `ours` or `theirs`."""
@@ -125,7 +126,7 @@ def spliced(name: str, rounds: Sequence[bytes], cuts: Sequence[int] = ()) -> byt
     """Return what a client is shown, where as many rounds follow as there are."""
     splice, shown = ROUNDS[name].splice(NAMES), b""
     for number, body in enumerate(rounds):
-        blocks = Blocks()
+        blocks = Blocks(LIMIT)
         places = sorted({place % (len(body) + 1) for place in cuts} | {0, len(body)})
         for start, stop in itertools.pairwise(places):
             shown += b"".join(map(splice.take, blocks.feed(body[start:stop])))
@@ -139,7 +140,7 @@ def spliced(name: str, rounds: Sequence[bytes], cuts: Sequence[int] = ()) -> byt
 
 def read(name: str, stream: bytes) -> tuple[list[Part], dict[str, Any], str | None]:
     """Return what a stream says, by the reader that records it, with usage and finish reason."""
-    reader, blocks = WIRES_BY_NAME[name].reader(1_000_000), Blocks()
+    reader, blocks = WIRES_BY_NAME[name].reader(1_000_000), Blocks(LIMIT)
     for block in [*blocks.feed(stream), *blocks.finish()]:
         if block.data is not None:
             reader.add(SseEvent(block.data, block.name))
@@ -244,7 +245,7 @@ def test_fragments_wait_until_the_name_says_whose_call_they_are(naming: str) -> 
 
 def made_calls(stream: bytes) -> list[dict[str, Any]]:
     """Return the calls that a client puts together of a stream's fragments."""
-    reader, blocks = WIRES_BY_NAME["chat"].reader(1_000_000), Blocks()
+    reader, blocks = WIRES_BY_NAME["chat"].reader(1_000_000), Blocks(LIMIT)
     for block in [*blocks.feed(stream), *blocks.finish()]:
         reader.add(SseEvent(block.data or b"", block.name))
     calls: list[dict[str, Any]] = reader.read().messages[0].get("tool_calls", [])
@@ -263,7 +264,7 @@ def test_a_call_that_never_gets_a_name_reaches_the_client_at_the_end_and_is_not_
     call = {"index": 0, "id": "c", "type": "function", "function": function}
     body = b"".join([_chunk({"tool_calls": [call]}), _chunk({}, "tool_calls"), _DONE])
     splice = ROUNDS["chat"].splice(NAMES)
-    blocks = [*Blocks().feed(body)]
+    blocks = [*Blocks(LIMIT).feed(body)]
     assert splice.take(blocks[0]) == b""
     shown = splice.take(blocks[1]) + splice.take(blocks[2])
     assert not splice.is_waiting
@@ -279,14 +280,15 @@ def test_where_there_is_no_room_no_later_call_waits_for_its_name_either() -> Non
     fragments[1]["function"].pop("name")
     named = {"index": 0, "function": {"name": "look", "arguments": ""}}
     shown = splice.let_go()
-    for block in Blocks().feed(
+    for block in Blocks(LIMIT).feed(
         b"".join(_chunk({"tool_calls": [one]}) for one in [*fragments, named])
     ):
         shown += splice.take(block)
     assert b"look" in shown and b"held" not in shown
     splice.go_on()
     body = chat([("theirs", "held")], "behind the arguments")
-    assert b"held" in b"".join(map(splice.take, Blocks().feed(body))), "there may be room again"
+    shown = b"".join(map(splice.take, Blocks(LIMIT).feed(body)))
+    assert b"held" in shown, "there may be room again"
 
 
 def retold(body: bytes, naming: str) -> bytes:
@@ -354,7 +356,7 @@ def test_a_whole_message_in_place_of_the_last_delta_shows_no_call_of_ours() -> N
 
 def test_where_there_is_no_room_reasoning_waits_for_nothing() -> None:
     """DESIGN 1.13."""
-    splice, blocks = ROUNDS["responses"].splice(NAMES), Blocks()
+    splice, blocks = ROUNDS["responses"].splice(NAMES), Blocks(LIMIT)
     body = responses([("thought", "first"), ("thought", "then"), ("ours", "x")])
     shown, held = b"", [*blocks.feed(body)]
     for at, block in enumerate(held):
@@ -435,7 +437,7 @@ def _is_ours_alone(parts: Sequence[Part]) -> bool:
 
 @given(body=st.binary(max_size=200), cuts=CUTS)
 def test_blocks_are_the_bytes_that_they_were_cut_from(body: bytes, cuts: list[int]) -> None:
-    blocks, out = Blocks(), b""
+    blocks, out = Blocks(LIMIT), b""
     places = sorted({place % (len(body) + 1) for place in cuts} | {0, len(body)})
     for start, stop in itertools.pairwise(places):
         out += b"".join(block.raw for block in blocks.feed(body[start:stop]))
@@ -446,15 +448,17 @@ def test_blocks_are_the_bytes_that_they_were_cut_from(body: bytes, cuts: list[in
 def test_every_blank_line_ends_an_event(end: str) -> None:
     """WHATWG HTML, 9.2.6: lines may end in three ways, each in its own; as SseReader has it."""
     body = f"data: a{end}data: b{end}".encode()
-    assert [block.data for block in Blocks().feed(body)] == [b"a", b"b"]
+    assert [block.data for block in Blocks(LIMIT).feed(body)] == [b"a", b"b"]
 
 
-def test_an_event_that_is_too_long_to_be_looked_at_goes_on_as_it_comes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("gateway.wire.lookups.blocks.BLOCK_BYTES_MAX", 64)
-    blocks = Blocks()
-    long = b"data: " + b"x" * 100
-    found = [*blocks.feed(long), *blocks.feed(b"y\n\ndata: z\n\n")]
-    assert b"".join(block.raw for block in found) == long + b"y\n\ndata: z\n\n"
-    assert [block.data for block in found] == [None, None, b"z"]
+def test_an_event_that_is_too_long_to_be_looked_at_is_an_error_and_those_before_it_are_not() -> (
+    None
+):
+    """DESIGN 1.13; a response's last event repeats all its calls, however long it is."""
+    blocks = Blocks(64)
+    found = blocks.feed(b"data: a\n\ndata: " + b"x" * 100)
+    assert next(found).data == b"a"
+    with pytest.raises(EventTooLong):
+        next(found)
+    with pytest.raises(EventTooLong):
+        list(Blocks(64).feed(b"data: " + b"x" * 100 + b"\n\n"))
