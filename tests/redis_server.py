@@ -5,6 +5,7 @@ it is called by), so nothing is installed that starts a second Redis by itself.
 """
 
 import contextlib
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +19,8 @@ import redis
 
 START_TIMEOUT_S = 10.0
 POLL_S = 0.01
+PORTS = (20_000, 32_000)
+"""Below those that Linux, macOS and Windows give by themselves."""
 HOW_TO_ENABLE = "scripts/install-redis (Debian's redis-tools) enables the tests with a real Redis"
 
 
@@ -35,10 +38,13 @@ def redis_binary(folder: Path) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nobody has, and nobody is given who asks the system for any: a server is
+    killed in a test and comes back on its own, and a client's connection may have taken that."""
+    while True:
+        port = random.SystemRandom().randrange(*PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class RedisServer:
