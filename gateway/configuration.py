@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -114,13 +114,27 @@ def redacted(settings: Settings) -> dict[str, Any]:
 
 def without_credentials(text: str) -> str:
     """Return a URL without its user, password and query; any other text as it is."""
-    parts = urlsplit(text) if "://" in text else None
-    if parts is None or not (parts.username or parts.password or parts.query):
+    if "://" not in text:
+        return text
+    parts = _address(text)
+    if parts is None:  # Where its password stands nobody knows.
+        return f"{text.partition('://')[0]}://***"
+    if not (parts.username or parts.password or parts.query):
         return text
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{'***@' if '@' in parts.netloc else ''}{host}{parts.path}" + (
         "?***" if parts.query else ""
     )
+
+
+def _address(text: str) -> SplitResult | None:
+    """Return the parts of an address; None: its host or its port can be none."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # It is read, and checked, here.
+    except ValueError:
+        return None
+    return parts
 
 
 _FOLDERS = {"data": ".local/share", "config": ".config", "cache": ".cache"}
@@ -289,8 +303,9 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
 
 
 def _check_redis_url(settings: Settings, source: str) -> None:
-    if settings.redis_url and not is_redis_url(settings.redis_url):
-        given = without_credentials(settings.redis_url)
+    url = settings.redis_url
+    if url and not (is_redis_url(url) and _address(url)):
+        given = without_credentials(url)
         raise SettingsError(source, f"{given!r} is no redis://, rediss:// or unix:// address")
 
 
@@ -323,5 +338,5 @@ def _is_itself(url: str, settings: Settings) -> bool:
 def _is_target(text: str) -> bool:
     if text.startswith(LITELLM):
         return "/" in text.removeprefix(LITELLM).strip("/")
-    parts = urlsplit(text)
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
+    parts = _address(text)
+    return parts is not None and parts.scheme in ("http", "https") and bool(parts.netloc)

@@ -59,6 +59,8 @@ class RedisCache:
         await self._redis.connection_pool.disconnect(inuse_connections=False)
         probe = Key("question", b"is anybody here?")
         await self.put({probe: b"yes"})
+        if await self._found([probe], timeout_s=CONNECT_TIMEOUT_S) != {probe: b"yes"}:
+            raise CacheUnavailable("it does not keep what it is told", is_lasting=True)
 
     def _load(self) -> None:
         import redis.exceptions
@@ -66,7 +68,9 @@ class RedisCache:
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
 
-        self._errors = (OSError, TimeoutError, redis.exceptions.RedisError)
+        # An address may have options that redis-py does not know, or that change what answers are.
+        of_options = (ValueError, TypeError, LookupError)
+        self._errors = (OSError, TimeoutError, redis.exceptions.RedisError, *of_options)
         self._late = (TimeoutError, redis.exceptions.TimeoutError)
         pool = BlockingConnectionPool.from_url(
             self._url,
@@ -88,10 +92,15 @@ class RedisCache:
             CacheUnavailable: it did not answer, or with an error.
 
         """
+        return await self._found(keys, timeout_s=ANSWER_TIMEOUT_S)
+
+    async def _found(self, keys: Sequence[Key], *, timeout_s: float) -> dict[Key, bytes]:
         if self._redis is None:
             raise CacheUnavailable("not connected", is_lasting=True)
         asking = self._redis.mget([self._name(key) for key in keys])
-        stored = await self._answer(asking, timeout_s=ANSWER_TIMEOUT_S)
+        stored = await self._answer(asking, timeout_s=timeout_s)
+        if not isinstance(stored, list) or len(stored) != len(keys):
+            raise CacheUnavailable("what answers there is no Redis", is_lasting=True)
         found = {}
         for key, content in zip(keys, stored, strict=True):
             if isinstance(content, bytes):

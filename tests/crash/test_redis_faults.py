@@ -5,7 +5,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,13 @@ FAULTS = {
         lambda server: server.ask("CONFIG", "SET", "requirepass", "", password="changed"),
     ),
 }
+SOMETHING_ELSE = (
+    b"+OK\r\n",
+    b"*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"",
+)
+"""What a server says to whatever it is asked."""
 
 
 @asynccontextmanager
@@ -147,6 +154,51 @@ async def test_a_paused_redis_is_waited_for_no_longer_than_its_answers_may_take(
             assert time.monotonic() - asked_s < ANSWER_TIMEOUT_S + 0.2
         assert library._cache.is_degraded
         server.resume()
+
+
+@pytest.mark.parametrize("says", SOMETHING_ELSE)
+async def test_something_else_on_the_port_of_a_redis_costs_no_answer(
+    says: bytes, tmp_path: Path, server: RedisServer
+) -> None:
+    """What agrees to everything was taken for one, and each search ended with an error."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while asked := await reader.read(1 << 16):
+                writer.write(says * max(1, asked.count(b"*")))
+        writer.close()
+
+    async with on_redis(tmp_path / "a.db", server) as (library, teller):
+        cache = library._cache
+        await same_answers(library, teller)
+        await asyncio.to_thread(server.kill)
+        async with await asyncio.start_server(answer, "127.0.0.1", server.port):
+            while not cache.is_degraded:
+                await same_answers(library, teller)
+            failures = cache.far_failures
+            await until(lambda: cache.far_failures > failures + 1)
+            assert cache.is_degraded
+            await same_answers(library, teller)
+        await asyncio.to_thread(server.start)
+        await until(lambda: not cache.is_degraded)
+        await same_answers(library, teller)
+
+
+@pytest.mark.parametrize("options", ["decode_responses=true", "color=blue"])
+async def test_an_option_in_the_address_that_no_redis_can_serve_is_told(
+    options: str, tmp_path: Path, server: RedisServer
+) -> None:
+    """With texts for bytes each value that was found there was an error of the search."""
+    far = RedisCache(f"{server.url}?{options}", keyspace="faults")
+    tiers = Tiers(NearCache(1 << 20), far, monotonic_s=time.monotonic)
+    async with opened(tmp_path / "a.db", embedder=HashingEmbedder(), cache=tiers) as library:
+        teller = Teller(library, "s")
+        await teller.tell(*FACTS)
+        await teller.embedded()
+        for _ in range(2):
+            await same_answers(library, teller)
+        await until(lambda: tiers.far_failures > 1)
+        assert tiers.is_degraded
 
 
 async def test_a_restarted_redis_is_found_again(tmp_path: Path, server: RedisServer) -> None:

@@ -202,7 +202,19 @@ def test_a_model_takes_its_exact_row_else_the_first_pattern_that_matches() -> No
     assert Settings().for_model("x").reply_reserve_tokens == 1_024
 
 
+@pytest.mark.parametrize("host", ["[::1", "h:99999", "127.0.0.1:x"])
+@pytest.mark.parametrize("name", ["redis_url", "upstream"])
+def test_an_address_whose_host_or_port_can_be_none_is_refused_without_its_password(
+    name: str, host: str, tmp_path: Path
+) -> None:
+    """One that was cut short was an error of the program."""
+    scheme = "redis" if name == "redis_url" else "http"
+    problem = refused(tmp_path, **{name: f"{scheme}://me:pw@{host}"})
+    assert problem.startswith(f"flag --{name.replace('_', '-')}: '{scheme}://***' is no ")
+
+
 def test_credentials_in_a_url_are_never_shown() -> None:
     assert without_credentials("https://me:pw@host:1/v1?key=s") == "https://***@host:1/v1?***"
     assert without_credentials("http://127.0.0.1:1/v1") == "http://127.0.0.1:1/v1"
+    assert without_credentials("redis://me:p@w@[::1") == "redis://***"
     assert "pw" not in str(redacted(Settings(upstream="http://me:pw@host/v1")))
