@@ -70,7 +70,12 @@ class Consulting:
         """Tell whether the provider has surely forgotten the last prompt."""
         if self.state is None or not self.policy.cache_idle_s:
             return False
-        return self.now.timestamp() - self.state.sent_at_s > self.policy.cache_idle_s
+        return self._since_s(self.state.sent_at_s) > self.policy.cache_idle_s
+
+    def _since_s(self, moment_s: float) -> float:
+        """Return how far a moment is from now: the clock may have been set back since, and then
+        nobody knows how long it was."""
+        return abs(self.now.timestamp() - moment_s)
 
     async def last(self, pinned: Sequence[Event]) -> Lying | str:
         """Return what lay in the last prompt, where it lies in this one; or, "" or in words, why
@@ -243,7 +248,7 @@ class Consulting:
             return "kept: nobody asked for another"
         if self.policy.replacement != "interval" or state.laid_at_s is None:
             return ""
-        age_s = self.now.timestamp() - state.laid_at_s
+        age_s = self._since_s(state.laid_at_s)
         if age_s >= lies_s(self.policy.desk_interval_s, self.thread_no):
             return ""
         return f"kept: laid {age_s:.0f} s ago"

@@ -277,6 +277,23 @@ def test_after_a_pause_that_cools_the_cache_all_is_laid_afresh(talk: Talk) -> No
     assert len(talk.blocks()) == 1
 
 
+@pytest.mark.parametrize("by", [timedelta(days=365), -timedelta(days=365)])
+def test_a_clock_that_jumps_holds_no_desk_until_it_is_there_again(
+    talk: Talk, by: timedelta
+) -> None:
+    """One that was a year ahead when a desk was laid kept that for a year, for "-31536000 s"."""
+    policy = replace(ATTACHED, replacement="interval", desk_interval_s=61)
+    talk.say("Where is the sextant?", policy)
+    talk.now += by
+    report = talk.say("Where is the zither?", replace(policy, cache_idle_s=0))
+    assert report.desk_because.startswith("added to")
+    talk.now += by
+    report = talk.say("Where is the zither?", policy)
+    assert report.desk_because == "laid afresh: the provider's cache is cold"
+    report = talk.say("Where is the sextant?", policy)
+    assert report.desk_because == "kept: laid 30 s ago"
+
+
 def test_in_front_of_the_last_message_a_desk_leaves_with_its_turn(talk: Talk) -> None:
     policy = replace(ATTACHED, placement="user")
     talk.say("Where is the sextant?", policy)
