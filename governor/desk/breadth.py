@@ -4,8 +4,10 @@ A summary, a full list or an order of events needs something of every part of th
 event gives one excerpt, as long as lets about `RECORDS` of them lie there, and for what came when
 every day has its turn before one has its second.
 
-Measured on BEAM's summaries and event orders, share of the labelled messages on the desk at 2,048
-tokens: .199 / .370 laid out like other questions, .479 / .751 in this way (2026-11-30).
+Measured on BEAM's summaries and event orders, share of the labelled messages on the desk: at 2,048
+tokens .199 / .420 laid out like other questions, .532 / .862 in this way; at 4,096 .318 / .553, and
+.797 / .990. With 72 records it was .603 / .932 there: a wider desk shows more records before it
+shows more of each. (2026-11-30)
 """
 
 from collections.abc import Sequence
@@ -14,12 +16,12 @@ from itertools import zip_longest
 
 from library.records import Hit, Passage
 
-RECORDS = 72
+RECORDS = 140
 OPENING_TOKENS = 8
 """Of each record, with its share of a heading."""
 CHARS_A_TOKEN = 4
 LEAST_CHARS, MOST_CHARS = 90, 240
-"""A sentence at least; with more, a wider desk shows more records instead."""
+"""A sentence at least, and never a page."""
 _ENDS = (". ", "! ", "? ", "\n", "。", "; ", ", ", " ")
 """Where an excerpt may end, best first."""
 
