@@ -144,11 +144,14 @@ class Lexical:
         give_back()
 
     def release_writer(self) -> None:
-        """Give the writer's memory back and drop what was not committed."""
+        """Give the writer's memory back, once its merges have ended, and drop what was not
+        committed.
+
+        Without a rollback: that leaves merges running where nothing waits for them any more.
+        """
         with mapped():
             if self._writer is not None:
                 writer, self._writer = self._writer, None
-                writer.rollback()
                 self._added_upto = self.highest_seq
                 writer.wait_merging_threads()
         give_back()

@@ -1,3 +1,5 @@
+import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +77,24 @@ def test_adding_an_event_again_replaces_it(lexical: Lexical) -> None:
     assert found(lexical, scope, "number7") == []
     assert [seq for seq, _score in found(lexical, scope, "new")] == [7]
     assert lexical.document_count == 40
+
+
+def test_nothing_is_written_any_more_once_the_writer_is_released(tmp_path: Path) -> None:
+    """A merge that went on in secret left a file behind that no commit knows, with words in it
+    that were deleted since."""
+    lexical = Lexical(tmp_path / "index")
+    for bite in range(24):
+        seqs = range(200 * bite, 200 * bite + 200)
+        said = (" ".join(f"w{seq * at % 7919}" for at in range(1, 40)) for seq in seqs)
+        lexical.add([document(*one) for one in zip(seqs, said, strict=True)], replaced=())
+        lexical.commit()
+        if bite % 8 == 7:
+            lexical.release_writer()
+            left = {file.name: file.stat().st_mtime_ns for file in lexical.folder.iterdir()}
+            time.sleep(0.2)
+            assert {f.name: f.stat().st_mtime_ns for f in lexical.folder.iterdir()} == left
+    segments = json.loads((lexical.folder / "meta.json").read_bytes())["segments"]
+    assert len(segments) < 24, "some were merged"
 
 
 def test_what_was_not_committed_is_gone(lexical: Lexical) -> None:
