@@ -147,16 +147,15 @@ def framed(tag: str, lines: Sequence[str]) -> str:
 
 
 def _lines(records: Sequence[Record]) -> Iterator[str]:
+    days = [day_of(record) for record in records]
     opens = [
-        at == 0
-        or day_of(record) != day_of(records[at - 1])
-        or abs(record.at - records[at - 1].at) > RUN_GAP
+        at == 0 or days[at] != days[at - 1] or abs(record.at - records[at - 1].at) > RUN_GAP
         for at, record in enumerate(records)
     ]
-    runs = Counter(day_of(one) for one, is_open in zip(records, opens, strict=True) if is_open)
-    for record, is_open in zip(records, opens, strict=True):
+    runs = Counter(day for day, is_open in zip(days, opens, strict=True) if is_open)
+    for record, day, is_open in zip(records, days, opens, strict=True):
         if is_open:
-            yield heading(record, has_time=runs[day_of(record)] > 1)
+            yield heading(record, has_time=runs[day] > 1)
         yield rendered_record(record)
 
 

@@ -153,6 +153,8 @@ class Candidates:
 
     def on_live(self, own_thread: int | None, paths: Mapping[int, Spans]) -> Self:
         """Return those that stand on the live branch of their thread; the own one is in scope."""
+        if not paths:
+            return self
         places = (self[name].tolist() for name in ("thread_no", "branch_id", "position"))
         is_live = [
             thread_no == own_thread or is_on(paths[thread_no], branch_id, position)

@@ -77,7 +77,7 @@ TAIL_EVENTS = 256
 thread can bring while indexing gathers."""
 
 EDITIONS_MOST = 3
-"""A search is run anew when a document was replaced while it ran; then it takes what there is."""
+"""A search is run anew when a document was replaced meanwhile; then it takes what there is."""
 DOCUMENT = KINDS.index("document")
 
 
@@ -141,8 +141,12 @@ class Search:
         asked = replace(query, text=text or query.text)
         times = stems(asked_time_words(query.text, query.asked_on))
         likely = self._wordings.likely(asked)
-        (question, found), row = await asyncio.gather(
-            self._by_words(asked, where, times, degraded), _embedded(serving, likely, degraded)
+        waiting = self._waiting(
+            query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
+        )
+        by_words = self._by_words(asked, where, times, degraded)
+        (question, found), row, (tail, is_cut) = await asyncio.gather(
+            by_words, _embedded(serving, likely, degraded), waiting
         )
         names, wording = self._wordings.settled(asked, found, question.corrected)
         if row is not None and wording != likely:
@@ -151,12 +155,9 @@ class Search:
         if serving is not None and row is not None:
             look = await self._look(where, serving, row, degraded)
         found = await self._further(query, where, look, found, degraded)
-        tail, is_cut = await self._waiting(
-            query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
-        )
         degraded += ["index-behind"] * is_cut
-        waiting = [scored(passage, question) for one in tail for passage in one.passages]
-        found = found.joined(found.of(waiting))
+        unindexed = [scored(passage, question) for one in tail for passage in one.passages]
+        found = found.joined(found.of(unindexed))
         standing = await self.listing.standing(query, found, self._weights)
         ranked = self._ranked(query, found, names, standing)
         best = next(ranked, None)
