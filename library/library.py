@@ -48,6 +48,7 @@ from library.retention.accesses import Accesses
 from library.retention.retention import Retention
 from library.retrieval.ranking import PRESETS, Weights
 from library.retrieval.search import Search
+from library.runtime.breath import searching
 from library.runtime.options import LibraryOptions
 from library.runtime.status import status_of
 from library.store.contract import Store
@@ -281,7 +282,8 @@ class Library:
 
     async def search(self, query: SearchQuery) -> SearchResult:
         """Return the passages in scope that bear on the focus, best first."""
-        result = await self._rankings.run(query)
+        with searching():
+            result = await self._rankings.run(query)
         self.accesses.found({hit.event.seq for hit in result.hits})
         if self._cache.is_degraded:
             result = replace(result, degraded=tuple(sorted((*result.degraded, "cache"))))

@@ -126,7 +126,7 @@ async def _take_in(
 
 
 def _analysed(events: Sequence[Event]) -> list[WaitingEvent]:
-    breath = Breath()
+    breath = Breath(is_waited_for=True)
     found = []
     for event in events:
         passages = []
