@@ -293,7 +293,10 @@ def _check(settings: Settings, sources: Mapping[str, str]) -> None:
     for name, row in settings.upstreams.items():
         source = f"{sources['upstreams']}: upstreams.{name}.url"
         if row.url != OFFLINE and not _is_target(row.url):
-            raise SettingsError(source, f"{row.url!r} is no URL, litellm:PROVIDER/MODEL or offline")
+            raise SettingsError(
+                source,
+                f"{without_credentials(row.url)!r} is no URL, litellm:PROVIDER/MODEL or offline",
+            )
     for glob, model in settings.models.items():
         source = f'{sources["models"]}: models."{glob}"'
         if model.upstream:

@@ -81,7 +81,7 @@ class Rooms:
 
     def high_tokens(self, share: float) -> int:
         """Return how much the window may grow to before it moves."""
-        return max(int(self.tokens * share), self.low_tokens(share))
+        return int(self.tokens * share)
 
 
 def rooms(policy: Policy, *, left_tokens: int) -> Rooms:

@@ -244,12 +244,13 @@ class Paging:
         if optional <= shared.tokens:
             return Window(0, None, optional, is_moved=anchor != 0)
         high = shared.high_tokens(self.policy.window_high_water)
+        room = min(shared.window_tokens, high)
         return place_window(
             transcript.units,
             self.layout.unit_tokens,
             question=transcript.question,
-            low_tokens=shared.low_tokens(self.policy.window_low_water),
-            room_tokens=min(shared.window_tokens, high),
+            low_tokens=min(shared.low_tokens(self.policy.window_low_water), room),
+            room_tokens=room,
             grown_tokens=high,
             anchor=anchor,
             lying_tokens=lying,

@@ -150,6 +150,7 @@ policies = st.builds(
     desk_tokens=st.integers(0, 1_000),
     protected_tokens=st.integers(0, 300),
     window_low_water=st.sampled_from((0.5, 0.7, 1.0)),
+    window_high_water=st.sampled_from((1.0, 1.0, 0.6, 1e-9)),
     recall=st.sampled_from(("off", "thread", "project")),
 )
 laying_policies = st.builds(

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,14 @@ def test_the_window_grows_to_its_high_water_mark_and_moves_to_its_low_one(
     # The messages of one turn are about .03 of the budget; before the first move all fits.
     assert all(high - 0.06 < filled[at - 1] <= high for at in moves[1:])
     assert all(low - 0.06 < filled[at] <= low for at in moves)
+
+
+@pytest.mark.parametrize(("low", "high"), ((0.9, 0.2), (0.5, 0.4), (1e-300, 1e-300)))
+def test_a_low_mark_above_the_high_one_counts_as_that(talk: Talk, low: float, high: float) -> None:
+    """Each request that was paged ended with a 500."""
+    policy = replace(POLICY, window_low_water=low, window_high_water=high)
+    reports = [talk.say(NOTHING, policy, reply="An answer. " * 40) for _ in range(14)]
+    assert max(one.parts["window"] for one in reports[-5:]) <= high * policy.budget_tokens
 
 
 @pytest.mark.parametrize("budget_tokens", (64, 100, 136))
