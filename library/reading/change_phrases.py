@@ -114,7 +114,7 @@ _ROWS = (
     ),
     ("actually", rf"\bactually,? (?:it'?s|that'?s|it is|they'?re|the [\w-]+ is) {_NEW}"),
     (
-        "as effective starting",
+        "as_of effective starting",
         r"\b(?:as of|effective|starting)\b(?: [\w-]+){1,3}?,? (?=the |we |i |it |our |my |they )",
     ),
     (
@@ -176,13 +176,15 @@ _ROWS = (
 )
 CUES = tuple(
     (
-        frozenset(needed.split()) if needed[0] < "\u2e80" else frozenset(needed),
+        frozenset(one.replace("_", " ") for one in needed.split())
+        if needed[0] < "\u2e80"
+        else frozenset(needed),
         re.compile(pattern),
     )
     for needed, pattern in _ROWS
 )
-"""Words, or characters, of which a sentence must have one; the phrase. Those that name what is gone
-come first."""
+"""Words (two of them with a space between), or characters, of which a sentence must have one; the
+phrase. Those that name what is gone come first."""
 BARE = re.compile(
     r"(?P<verb>moved|switched|migrated|changed)\b.{0,20}? (?:over )?to (?:the )?(?:[A-Z]|`)"
 )

@@ -101,8 +101,13 @@ _CUES_OF = {
     hint: [at for at, (needed, _) in enumerate(CUES) if hint in needed]
     for hint in frozenset().union(*(needed for needed, _ in CUES))
 }
-"""Which phrases, by number, a word may belong to; most words belong to none."""
-_HINTS = frozenset(_CUES_OF)
+"""Which phrases, by number, a word or two may belong to; most belong to none."""
+_HINTS_OF = {
+    word: [hint for hint in _CUES_OF if hint.split()[0] == word]
+    for word in {hint.split()[0] for hint in _CUES_OF}
+}
+"""What may stand there, by its first word."""
+_HINT_WORDS = frozenset(_HINTS_OF)
 _CACHED_WORDS = 4_096
 """As many as the words of English prose that are said often."""
 
@@ -139,7 +144,7 @@ def changes(text: str) -> tuple[Change, ...]:
     """Return at most `MOST_CHANGES` changes that a text states, in order."""
     found: list[Change] = []
     read = _read(text)
-    hints = _HINTS & _hints(read.lower())
+    hints = [hint for word in _HINT_WORDS & _hints(read.lower()) for hint in _HINTS_OF[word]]
     for sentence in _sentences(read) if hints else ():
         lowered = sentence.lower()
         for at in sorted({at for hint in hints if hint in lowered for at in _CUES_OF[hint]}):

@@ -357,7 +357,8 @@ _ROWS: tuple[_Row, ...] = (
         _ago,
     ),
     (
-        ("last", "past", "previous", "this", "next", "coming"),
+        # Not "last" or "this": half of all texts say one of those.
+        ("week", "weekend", "month", "year", *WEEKDAYS, *MONTHS),
         rf"\b(?P<which>last|past|previous|this|next|coming) "
         rf"(?P<thing>week|weekend|month|year|{_WEEKDAY}|(?!may be|march on)(?:{_words(MONTHS)}))\b",
         _which,
