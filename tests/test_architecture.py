@@ -22,9 +22,10 @@ LAYERS = {
 }
 MODULES = sorted(path for top in LAYERS for path in (ROOT / top).rglob("*.py"))
 SEAMS: dict[str, tuple[str, ...]] = {
-    "aiohttp": ("gateway/upstream/direct.py", "library/embedding/remote.py"),
-    "backports": ("gateway/body.py",),
-    "brotli": ("gateway/body.py",),
+    "aiohappyeyeballs": ("gateway/upstream/http/pool.py",),
+    "aiohttp": ("library/embedding/remote.py",),
+    "backports": ("gateway/body.py", "gateway/upstream/http/decoding.py"),
+    "brotli": ("gateway/body.py", "gateway/upstream/http/decoding.py"),
     "click": (
         *("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
         *("gateway/mcp/command.py", "gateway/hooks/command.py"),
@@ -36,6 +37,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
         "gateway/cli/demo.py",
         "gateway/cli/checking/upstream_check.py",
     ),
+    "httptools": ("gateway/upstream/http/connection.py",),
     "imagesize": ("governor/counting/images.py",),
     "litellm": ("gateway/upstream/litellm.py",),
     "mcp": ("gateway/mcp/*",),
@@ -66,7 +68,6 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "tantivy": ("library/lexical/*.py",),
     "tokenizers": ("governor/counting/sources.py", "library/embedding/onnx.py"),
     "uvicorn": ("gateway/cli/serving.py",),
-    "yarl": ("gateway/upstream/direct.py",),
 }
 """Foreign package -> the modules that may import it. One seam a thing, where its errors end."""
 HEAVY = {

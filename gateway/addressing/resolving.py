@@ -8,7 +8,8 @@ import ipaddress
 from collections.abc import Sequence
 
 from gateway.addressing.address import PRIVATE, AllowedHosts, is_public
-from gateway.upstream.direct import DirectUpstream, Judge, Pool, open_pool
+from gateway.upstream.direct import DirectUpstream, open_pool
+from gateway.upstream.http.pool import Judge, Pool
 from gateway.upstream.protocol import Patience, UpstreamFailed
 
 

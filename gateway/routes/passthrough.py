@@ -143,6 +143,8 @@ class _Talk:
                 await reply.aclose()
         except UpstreamFailed as error:
             self.error = error
+        except (BodyTooLarge, BodyTooSlow, ClientGone):
+            pass  # The upload broke off; whoever made it knows why.
 
     async def _relay(self, reply: UpstreamReply) -> None:
         await self._send(

@@ -1,8 +1,6 @@
 """An OpenAI-compatible server, spoken to directly: its bytes are relayed as they arrive.
 
-One connection pool serves all direct upstreams. aiohttp, because it costs a third of a
-millisecond a call where httpx costs one and a half (measured; see PACKAGES.md), and because closing
-its response closes the connection at once, which is how an upstream learns that nobody listens.
+One connection pool serves all direct upstreams (gateway/upstream/http).
 
 Nothing is added to a request: no user agent, no accept, no cookie; no redirect is followed, since
 a redirected POST would carry the key to another host. Encoded answers are not asked for, and
@@ -10,34 +8,27 @@ decoded when they come anyway, because what is relayed must also be read.
 """
 
 import asyncio
-import io
-import os
-import socket
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
-from urllib.parse import urlsplit
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from urllib.parse import unquote, urlsplit
 
-import aiohttp
 import orjson
-from aiohttp.abc import ResolveResult
-from aiohttp.resolver import ThreadedResolver
-from yarl import URL
 
 from gateway.configuration import without_credentials
 from gateway.upstream.attempts import opened
+from gateway.upstream.http.connection import Connection
+from gateway.upstream.http.decoding import Decoder, decoder_for
+from gateway.upstream.http.pool import ConnectTimeout, Judge, Origin, Pool, origin_of
 from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.headers import reply_headers
 from gateway.wire.protocol import PromptCache
 
-_IDLE_CONNECTION_S = 30.0
-"""One that its server closed meanwhile is like one that is refused: the request is sent again."""
-_HEADER_BYTES_MAX = 65_536
-"""A bound; aiohttp's own of 8 kB is too little for what some providers send."""
 _TOKENIZE_TIMEOUT_S = 10.0
 """The one that asks waits less (governor/counting/sources.py); this ends what it left behind."""
 _PROBE_TIMEOUT_S = 3.0
 """Readiness is asked every few seconds by who waits no longer than that."""
-_ONE_WRITE_BYTES_MAX = 1_048_576
-"""aiohttp warns of a larger body in one piece, since it would hold the event loop."""
+_OWN_ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""Of an answer that we asked for ourselves: tokens of a long text."""
 SPOKEN_AT = {
     "api.openai.com": frozenset({"chat", "responses"}),
     "api.anthropic.com": frozenset({"chat", "messages"}),
@@ -49,60 +40,13 @@ CACHED_AT: dict[str, dict[str, PromptCache]] = {
 }
 """What is said to their prompt caches, by host and protocol. Anthropic's chat completions have none
 ("OpenAI SDK compatibility")."""
-_UNADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-
-
-Pool = aiohttp.ClientSession
-
-
-Judge = Callable[[str, int, Sequence[str]], None]
-"""Passes the addresses that a host and port lead to, or raises UpstreamFailed."""
-
-
-class _JudgedResolver(ThreadedResolver):
-    """The system's resolver, with somebody who judges what it finds."""
-
-    def __init__(self, judge: Judge) -> None:
-        super().__init__()
-        self._judge = judge
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await super().resolve(host, port, family)
-        self._judge(host, port, [one["host"] for one in found])
-        return found
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "DELETE"})
+"""Methods that say nothing of the length of a body that is not there."""
 
 
 def open_pool(patience: Patience, *, judge: Judge | None = None) -> Pool:
-    """Return the connection pool that all direct upstreams share; call it inside the event loop.
-
-    It has no limit of its own: requests in flight are limited where they come in. `judge` is asked
-    of every name that is looked up; an address that is written as one is looked up by nobody.
-    """
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=0,
-            keepalive_timeout=_IDLE_CONNECTION_S,
-            resolver=_JudgedResolver(judge) if judge else None,
-        ),
-        timeout=aiohttp.ClientTimeout(
-            total=None, sock_connect=patience.connect_s, sock_read=patience.first_byte_s
-        ),
-        skip_auto_headers=_UNADDED,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        max_line_size=_HEADER_BYTES_MAX,
-        max_field_size=_HEADER_BYTES_MAX,
-    )
-
-
-def _reason(error: Exception) -> str:
-    """Return why there is no connection; aiohttp's own words speak of SSL where there is none."""
-    if not isinstance(error, aiohttp.ClientConnectorError) or not error.errno:
-        return str(error)
-    # Name look-ups have numbers of their own, below zero, and the words for them.
-    why = os.strerror(error.errno) if error.errno > 0 else error.strerror
-    return f"no connection to {error.host}:{error.port} ({why})"
+    """Return the connection pool that all direct upstreams share; call it inside the event loop."""
+    return Pool(connect_s=patience.connect_s, judge=judge)
 
 
 class DirectUpstream:
@@ -121,7 +65,10 @@ class DirectUpstream:
         self.name = name
         base, _, self._query = url.partition("?")
         self.url = base.rstrip("/")
-        host = urlsplit(base).hostname or ""
+        parts = urlsplit(self.url)
+        self._target = parts.path
+        self._login = _login(parts.username, parts.password)
+        host = parts.hostname or ""
         self.speaks = frozenset(speaks) or SPOKEN_AT.get(host)
         self.caches: Mapping[str, PromptCache] = CACHED_AT.get(host, {})
         self._pool = pool
@@ -139,37 +86,57 @@ class DirectUpstream:
             UpstreamFailed: `refused` where the upstream cannot have begun an answer.
 
         """
+        is_chunked = request.upload is not None and "content-length" not in request.headers
         try:
-            response = await self._pool.request(
-                request.method,
-                self._url(request.path),
-                data=_sent(request),
-                headers={**request.headers, "accept-encoding": "identity"},
-                allow_redirects=False,
+            origin = origin_of(self.url)
+            head = self._head(origin, request, is_chunked=is_chunked)
+            connection = await self._pool.take(origin)
+            await connection.ask(
+                head,
+                request.body,
+                upload=request.upload,
+                is_chunked=is_chunked,
+                is_bodiless=request.method == "HEAD",
+                timeout_s=self._patience.first_byte_s,
             )
-        except aiohttp.ConnectionTimeoutError as error:
+        except ConnectTimeout as error:
             raise UpstreamFailed("timeout", f"no connection to {self.name}", status=504) from error
         except TimeoutError as error:
             waited = f"{self._patience.first_byte_s:g} s"
             raise UpstreamFailed(
                 "timeout", f"{self.name} did not begin to answer within {waited}", status=504
             ) from error
-        except (aiohttp.ClientConnectionError, ConnectionError) as error:
+        except OSError as error:
             # A pooled connection that the server closed meanwhile looks like this too.
-            raise UpstreamFailed("refused", f"{self.name} refused: {_reason(error)}") from error
-        except (aiohttp.ClientError, ValueError) as error:
+            raise UpstreamFailed("refused", f"{self.name} refused: {error}") from error
+        except ValueError as error:
             raise UpstreamFailed("broken", f"{self.name} cannot be asked: {error}") from error
-        connection = response.connection
-        if connection is not None and connection.protocol is not None:
-            is_ours = _is_encoded(response)  # DirectReply measures it then.
-            connection.protocol.read_timeout = None if is_ours else self._patience.idle_s
-        return DirectReply(self.name, response, self._patience.idle_s)
+        return DirectReply(self.name, self._pool, origin, connection, self._patience.idle_s)
 
-    def _url(self, path: str) -> URL:
-        """Return the address of a path, with what the base URL says in its query (Azure's)."""
+    def _head(self, origin: Origin, request: UpstreamRequest, *, is_chunked: bool) -> bytes:
+        """Return the head of a request.
+
+        Raises:
+            ValueError: a line of it would be two.
+
+        """
+        target = self._target + request.path
         if self._query:
-            path += ("&" if "?" in path else "?") + self._query
-        return URL(self.url + path, encoded=True)
+            target += ("&" if "?" in target else "?") + self._query
+        lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.name}"]
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        if self._login and "authorization" not in request.headers:
+            lines.append(f"authorization: {self._login}")
+        lines.append("accept-encoding: identity")
+        if is_chunked:
+            lines.append("transfer-encoding: chunked")
+        elif request.upload is None and (request.body or request.method not in _WITHOUT_BODY):
+            lines.append(f"content-length: {len(request.body)}")
+        lines += ["", ""]
+        head = "\r\n".join(lines)
+        if " " in target or not head.count("\r") == head.count("\n") == len(lines) - 1:
+            raise ValueError("its address or a header holds a line break or a space")
+        return head.encode()
 
     async def count_tokens(self, text: str) -> int | None:
         """Ask `/tokenize`, which llama.cpp and vLLM serve beside `/v1`, each with its own field
@@ -179,16 +146,20 @@ class DirectUpstream:
         body = orjson.dumps(
             {"content": text, "prompt": text, "add_special": False, "add_special_tokens": False}
         )
+        headers = {"content-type": "application/json"}
+        beside = DirectUpstream(
+            self.name,
+            url=self.url.removesuffix("/v1"),
+            pool=self._pool,
+            patience=self._patience,
+        )
         try:
-            async with self._pool.post(
-                URL(self.url.removesuffix("/v1") + "/tokenize", encoded=True),
-                data=body,
-                headers={"content-type": "application/json"},
-                timeout=aiohttp.ClientTimeout(total=_TOKENIZE_TIMEOUT_S),
-            ) as response:
-                self._has_tokenizer = response.status not in {404, 405, 501}
-                answer = orjson.loads(await response.read()) if response.status == 200 else None
-        except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError):
+            async with asyncio.timeout(_TOKENIZE_TIMEOUT_S):
+                request = UpstreamRequest("POST", "/tokenize", headers, body)
+                status, answered = await beside._asked(request)
+            self._has_tokenizer = status not in {404, 405, 501}
+            answer = orjson.loads(answered) if status == 200 else None
+        except (UpstreamFailed, TimeoutError, orjson.JSONDecodeError):
             return None
         if not isinstance(answer, dict):
             return None
@@ -200,69 +171,106 @@ class DirectUpstream:
     async def probe(self) -> str | None:
         where = without_credentials(self.url)  # Readiness is told to anybody.
         try:
-            async with self._pool.get(
-                self._url("/models"),
-                timeout=aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S),
-            ) as response:
-                # A refused key is an answer too: the client brings its own.
-                return f"{where} answers {response.status}" if response.status >= 500 else None
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                status, _ = await self._asked(UpstreamRequest("GET", "/models", {}, b""))
         except TimeoutError:
             return f"{where} does not answer within {_PROBE_TIMEOUT_S:g} s"
-        except aiohttp.ClientError as error:
+        except UpstreamFailed as error:
             return f"{where} cannot be reached: {error}"
+        # A refused key is an answer too: the client brings its own.
+        return f"{where} answers {status}" if status >= 500 else None
+
+    async def _asked(self, request: UpstreamRequest) -> tuple[int, bytes]:
+        """Return status and body of an answer to a request of our own.
+
+        Raises:
+            UpstreamFailed: there is none, or it is too long.
+
+        """
+        reply = await self._send(request)
+        body = bytearray()
+        try:
+            async for chunk in reply.chunks():
+                body += chunk
+                if len(body) > _OWN_ANSWER_BYTES_MAX:
+                    raise UpstreamFailed("broken", f"{self.name} says too much")
+        finally:
+            await reply.aclose()
+        return reply.status, bytes(body)
 
     async def close(self) -> None:
         """Nothing: the pool is shared, and its owner closes it."""
 
 
-def _sent(request: UpstreamRequest) -> bytes | io.BytesIO | AsyncIterable[bytes] | None:
-    """Return the body as aiohttp wants it: in one write while it is small, else in pieces."""
-    if request.upload is not None:
-        return request.upload
-    if len(request.body) > _ONE_WRITE_BYTES_MAX:
-        return io.BytesIO(request.body)
-    return request.body or None
-
-
-def _is_encoded(response: aiohttp.ClientResponse) -> bool:
-    return "content-encoding" in response.headers
-
-
 class DirectReply:
-    """An open answer.
+    """An open answer. One that is encoded is decoded in small steps, as the client reads."""
 
-    One that is encoded may come as a few bytes and go on for minutes: it is decoded in small steps,
-    as the client reads. The read timer of aiohttp 3.14 runs on between those steps, whatever the
-    upstream has said already, so here the wait for such an answer is measured by itself.
-    """
+    __slots__ = (
+        "_connection",
+        "_decoder",
+        "_idle_s",
+        "_name",
+        "_origin",
+        "_pool",
+        "headers",
+        "status",
+    )
 
-    __slots__ = ("_idle_s", "_name", "_response", "headers", "status")
-
-    def __init__(self, name: str, response: aiohttp.ClientResponse, idle_s: float) -> None:
+    def __init__(
+        self, name: str, pool: Pool, origin: Origin, connection: Connection, idle_s: float
+    ) -> None:
         self._name = name
-        self._response = response
+        self._pool = pool
+        self._origin = origin
+        self._connection: Connection | None = connection
         self._idle_s = idle_s
-        self.status = response.status
-        self.headers = reply_headers(response.raw_headers)
+        self.status = connection.status
+        self.headers = reply_headers(connection.headers)
+        self._decoder = _decoder_of(connection)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        read = self._response.content.readany
-        if _is_encoded(self._response):
-            read = self._read_in_time
         try:
-            while chunk := await read():
-                yield chunk
+            while chunk := await self._read():
+                if self._decoder is None:
+                    yield chunk
+                    continue
+                for step in self._decoder.steps(chunk):
+                    if step:
+                        yield step
+                        await asyncio.sleep(0)
+            if self._decoder is not None:
+                self._decoder.end()
         except TimeoutError as error:
             raise UpstreamFailed(
                 "timeout", f"{self._name} was silent for {self._idle_s:g} s", status=504
             ) from error
-        except (aiohttp.ClientError, ConnectionError) as error:
+        except (OSError, ValueError) as error:
             raise UpstreamFailed("broken", f"{self._name} broke off: {error}") from error
 
-    async def _read_in_time(self) -> bytes:
-        async with asyncio.timeout(self._idle_s):
-            return await self._response.content.readany()
+    async def _read(self) -> bytes:
+        if self._connection is None:
+            return b""
+        chunk = await self._connection.read(self._idle_s)
+        if not chunk:
+            await self.aclose()  # Free for the next request, before its client sees the end.
+        return chunk
 
     async def aclose(self) -> None:
         # Closes the connection unless the answer was read to its end, and then it is in the pool.
-        self._response.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.give_back(self._origin, connection)
+
+
+def _login(name: str | None, password: str | None) -> str:
+    """Return what the name and password of a base URL say in a header; empty: it has none."""
+    if name is None and password is None:
+        return ""
+    pair = f"{unquote(name or '')}:{unquote(password or '')}"
+    return f"Basic {b64encode(pair.encode()).decode()}"
+
+
+def _decoder_of(connection: Connection) -> Decoder | None:
+    encoded = (value for name, value in connection.headers if name.lower() == b"content-encoding")
+    encoding = next(encoded, None)
+    return None if encoding is None else decoder_for(encoding)

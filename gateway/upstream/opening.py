@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from gateway.configuration import without_credentials
 from gateway.routing import places
 from gateway.settings import LITELLM, OFFLINE, Settings
-from gateway.upstream.direct import DirectUpstream, Pool
+from gateway.upstream.direct import DirectUpstream
+from gateway.upstream.http.pool import Pool
 from gateway.upstream.litellm import LitellmUpstream
 from gateway.upstream.offline import OfflineUpstream
 from gateway.upstream.protocol import Patience, Upstream

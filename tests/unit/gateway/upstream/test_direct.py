@@ -183,6 +183,34 @@ async def test_nobody_listening_is_refused_and_says_where() -> None:
         assert "127.0.0.1:1" in problem
 
 
+async def test_name_and_password_of_a_base_url_are_said_where_the_client_says_none(
+    server: StubUpstream,
+) -> None:
+    """RFC 7617."""
+    server.reset()
+    url = server.url.replace("://", "://me:p%40ss@")
+    async with open_pool(PATIENCE) as pool:
+        upstream = DirectUpstream("n", url=url, pool=pool, patience=PATIENCE)
+        await read(await upstream.open(asked()))
+        await read(await upstream.open(asked(authorization="Bearer own")))
+    said_by = [seen.header("authorization") for seen in server.chats]
+    assert said_by == ["Basic bWU6cEBzcw==", "Bearer own"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [asked(**{"x-a": "1\r\nx-b: 2"}), asked(**{"x-a": "1\n"}), asked("/a HTTP/1.1\r\nx-b: 2")],
+)
+async def test_no_value_becomes_a_header_of_its_own(
+    server: StubUpstream, upstream: DirectUpstream, request_: UpstreamRequest
+) -> None:
+    """RFC 9110, 5.5: a line break in a value would end it."""
+    with pytest.raises(UpstreamFailed, match="line break") as failed:
+        await upstream.open(request_)
+    assert failed.value.kind == "broken"
+    assert not server.requests
+
+
 async def test_a_probe_tells_no_password() -> None:
     """DESIGN 9: keys are never echoed, and readiness is open to anybody."""
     async with open_pool(PATIENCE) as pool:

@@ -1,0 +1,124 @@
+"""Encoded answers, decoded as they come and in small steps: a few bytes may stand for millions.
+
+They are not asked for; some servers send them all the same, and what is relayed must also be read.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+STEP_BYTES = 65_536
+"""What one step brings at most, a fraction of a millisecond; brotli half as much again."""
+
+
+class Decoder(Protocol):
+    """Decodes one answer."""
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        """Yield what some more bytes stand for.
+
+        Raises:
+            ValueError: they are damaged.
+
+        """
+
+    def end(self) -> None:
+        """Note the end.
+
+        Raises:
+            ValueError: it is none.
+
+        """
+
+
+def decoder_for(encoding: bytes) -> Decoder | None:
+    """Return what decodes an answer that bears a content-encoding; None: nothing that we have."""
+    made = _DECODERS.get(encoding.strip().lower())
+    return made() if made else None
+
+
+class _Zlib:
+    _decoder: Any = None
+
+    def __init__(self, *, is_gzip: bool) -> None:
+        self._is_gzip = is_gzip
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        if self._decoder is None and data:
+            # "deflate" means zlib, but some servers send the bare stream.
+            is_bare = not self._is_gzip and data[0] & 0x0F != 8
+            self._decoder = zlib.decompressobj(31 if self._is_gzip else -15 if is_bare else 15)
+        while data:
+            try:
+                out = self._decoder.decompress(data, STEP_BYTES)
+            except zlib.error as error:
+                raise ValueError(f"its encoding is damaged: {error}") from error
+            if self._decoder.eof and self._is_gzip and self._decoder.unused_data:
+                data = self._decoder.unused_data  # gzip allows several members.
+                self._decoder = zlib.decompressobj(31)
+            elif self._decoder.eof:
+                data = b""
+            else:
+                data = self._decoder.unconsumed_tail
+            yield out
+
+    def end(self) -> None:
+        if self._decoder is not None and not self._decoder.eof:
+            raise ValueError("its encoding breaks off")
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        import brotli  # type: ignore[import-untyped]  # Here: only such answers need it.
+
+        self._decoder = brotli.Decompressor()
+        self._error = brotli.error
+        self._has_begun = False
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        self._has_begun = True
+        try:
+            while out := self._decoder.process(data, output_buffer_limit=STEP_BYTES):
+                yield out
+                if self._decoder.is_finished():
+                    break
+                data = b""
+        except self._error as error:
+            raise ValueError(f"its encoding is damaged: {error}") from error
+
+    def end(self) -> None:
+        if self._has_begun and not self._decoder.is_finished():
+            raise ValueError("its encoding breaks off")
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        from backports import zstd  # Here: only such answers need it.
+
+        self._decoder: Any = zstd.ZstdDecompressor()
+        self._error = zstd.ZstdError
+        self._has_begun = False
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        self._has_begun = True
+        try:
+            while not self._decoder.eof:
+                yield self._decoder.decompress(data, max_length=STEP_BYTES)
+                data = b""
+                if self._decoder.needs_input:
+                    break
+        except self._error as error:
+            raise ValueError(f"its encoding is damaged: {error}") from error
+
+    def end(self) -> None:
+        if self._has_begun and not self._decoder.eof:
+            raise ValueError("its encoding breaks off")
+
+
+_DECODERS: dict[bytes, Callable[[], Decoder]] = {
+    b"gzip": lambda: _Zlib(is_gzip=True),
+    b"x-gzip": lambda: _Zlib(is_gzip=True),
+    b"deflate": lambda: _Zlib(is_gzip=False),
+    b"br": _Brotli,
+    b"zstd": _Zstd,
+}
