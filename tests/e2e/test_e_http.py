@@ -316,7 +316,12 @@ PASSED: dict[str, tuple[str, str, bytes | None, dict[str, str]]] = {
     "a batch of messages": ("POST", "/messages/batches", b'{"requests": []}', {}),
     "results of such a batch": ("GET", "/messages/batches/b1/results", None, {}),
     "moderation": ("POST", "/moderations", b'{"input": ["x"]}', {}),
-    "an old completion": ("POST", "/completions", b'{"model": "c", "prompt": "def f("}', {}),
+    "text around a cursor": (
+        "POST",
+        "/completions",
+        b'{"model": "c", "prompt": "def f(", "suffix": ")"}',
+        {},
+    ),
     "a put": ("PUT", "/x/y/z", b"raw", {"content-type": "text/plain"}),
     "a patch": ("PATCH", "/x", b"{}", {}),
     "an encoded path": ("GET", "/models/org%2Fname", None, {}),
