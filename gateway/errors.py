@@ -40,6 +40,7 @@ from library.errors import (
     LibraryError,
     TooManyPins,
     Unacceptable,
+    UnknownCollection,
     UnknownRecord,
 )
 
@@ -61,6 +62,7 @@ _ANSWERS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     UpgradeUnsupported: (HTTPStatus.UPGRADE_REQUIRED, _CALLERS, "websocket_unsupported"),
     ProtocolUnspoken: (HTTPStatus.BAD_REQUEST, _CALLERS, "protocol_unsupported"),
     UnknownRecord: (HTTPStatus.NOT_FOUND, _CALLERS, "not_found"),
+    UnknownCollection: (HTTPStatus.NOT_FOUND, _CALLERS, "unknown_collection"),
     BadPattern: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_pattern"),
     Unacceptable: (HTTPStatus.BAD_REQUEST, _CALLERS, "invalid_parameter"),
     TooManyPins: (HTTPStatus.CONFLICT, _CALLERS, "too_many_pins"),

@@ -11,6 +11,7 @@
   x BadPattern            what to grep for is no pattern
   x Unacceptable          what was given is not what it must be
   x UnknownRecord         no such thread, event, turn or response in this collection
+    x UnknownCollection   no collection of that name
 
 A broken invariant of our own is an `assert`, not a member of this tree.
 """
@@ -111,3 +112,15 @@ class UnknownRecord(LibraryError):
         super().__init__(f"no {kind} {name!r} in this collection")
         self.kind = kind
         self.name = name
+
+
+class UnknownCollection(UnknownRecord):
+    """There is no collection `name`; `others` are called nearly so, or are all there are."""
+
+    def __init__(self, name: str, others: Sequence[str]) -> None:
+        super().__init__(kind="collection", name=name)
+        self.others = others
+
+    def __str__(self) -> str:
+        others = f"; there is {', '.join(map(repr, self.others))}" if self.others else ""
+        return f"there is no collection {self.name!r}{others}"

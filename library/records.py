@@ -19,6 +19,8 @@ DIGEST_BYTES = 16
 """128 bits: a collision among 2**40 messages has a chance below 2**-48."""
 
 Scope = Literal["thread", "project"]
+NOWHERE = 0
+"""The number of no collection: nothing is found there."""
 Reach = int | frozenset[int] | None
 """Collections that something may be read from: one, several, or (None) every one."""
 Body = Mapping[str, Any]

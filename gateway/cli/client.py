@@ -72,11 +72,13 @@ class LibraryClient:
         if reply.is_success:
             return reply
         try:
-            message = reply.json()["error"]["message"]
-        except (ValueError, LookupError, TypeError):
-            message = f"the gateway answered {reply.status_code}"
-        kind = Problem if reply.is_client_error else Unusable
-        raise kind(message)
+            said = reply.json()["error"]
+            message, code = said["message"], str(said.get("code"))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            message, code = f"the gateway answered {reply.status_code}", ""
+        if reply.is_client_error:
+            raise Problem(message, code=code)
+        raise Unusable(message)
 
 
 def segment(name: str) -> str:

@@ -28,9 +28,14 @@ over the file."""
 
 
 class Problem(click.ClickException):
-    """What was asked for does not exist or is not in order; exit code 1."""
+    """What was asked for does not exist or is not in order; exit code 1. `code` is the gateway's
+    word for it, where it said one."""
 
     exit_code = 1
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Mistake(click.ClickException):

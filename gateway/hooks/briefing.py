@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.cli.client import LibraryClient
+from gateway.cli.options import Problem
 from gateway.cli.tables import one_line
 from gateway.hooks.words import said
 from governor.counting.bound import bound_tokens
@@ -18,7 +19,12 @@ async def briefing(
 ) -> str:
     """Return the text, within a bound that no tokenizer exceeds; "" when there is nothing."""
     asked: dict[str, object] = {"limit": LISTED_MAX, "collection": collection}
-    critical = await library.get("/insights", importance="critical", **asked)
+    try:
+        critical = await library.get("/insights", importance="critical", **asked)
+    except Problem as problem:
+        if problem.code == "unknown_collection":
+            return ""  # Nothing is remembered there yet.
+        raise
     unfinished = await library.get("/insights", type="todo", **asked)
     return brief(
         {"rules": critical["insights"], "unfinished": unfinished["insights"]},

@@ -13,9 +13,11 @@ from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import NAME_CHARS_MAX, team_ids
+from gateway.routes.asked import unknown_collection
 from gateway.routes.handed import MODEL
 from governor.standing import Counting
 from library.library import Library
+from library.records import NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,17 @@ class Access:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
-    async def asker(self, context: Context, *, collection: str | None = None) -> Asker:
+    async def asker(
+        self, context: Context, *, collection: str | None = None, makes: bool = False
+    ) -> Asker:
         """Return who made the call that `context` belongs to; `collection` is one that the call
-        itself names.
+        itself names, and with `makes` it is made when it is new. In one that is not there nothing
+        is found.
 
         Raises:
             NotReady: the library is not open.
             ScopeForbidden: a key that names another collection than its own.
+            UnknownCollection: the call itself names one that is not there, to read from.
 
         """
         library, _, _ = self.gateway.opened()
@@ -59,7 +65,10 @@ class Access:
             raise ScopeForbidden(f"reach the collection {name!r}")
         if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
             raise BadParameter("collection", f"1 to {NAME_CHARS_MAX} printable characters")
-        number = await library.store.collection_id(name)
+        store = library.store
+        number = await (store.made_collection(name) if makes else store.collection_id(name))
+        if number == NOWHERE and collection and name != principal.collection:
+            raise await unknown_collection(library, name)
         return Asker(library, principal, name, number, await team_ids(library, principal))
 
     def count(self) -> Counting:

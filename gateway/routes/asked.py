@@ -6,6 +6,7 @@ not believe that their records have some.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -13,13 +14,18 @@ from starlette.requests import Request
 from gateway.auth import Principal
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import team_ids
+from library.errors import UnknownCollection
 from library.kinds.filter import IMPORTANCES, KINDS, Filter
+from library.kinds.teams import is_shelf
 from library.kinds.words import tag_of
 from library.library import Library
+from library.records import NOWHERE
 
 FILTER_PARAMETERS = "kind type project tag source importance importance_most since until"
 VALUES_MAX = 100
 """Of one part of a filter."""
+NEAR_MAX = 3
+"""Names of collections that are told where none is nearly so called."""
 
 T = TypeVar("T", bound=str)
 
@@ -175,15 +181,30 @@ async def named_collection(library: Library, principal: Principal, asked: str | 
     return await own_collection(library, principal, asked)
 
 
-async def own_collection(library: Library, principal: Principal, asked: str | None) -> int:
-    """Return the collection that is written to or searched: the caller's own; the owner of the
-    database may name another.
+async def own_collection(
+    library: Library, principal: Principal, asked: str | None, *, makes: bool = False
+) -> int:
+    """Return the collection that is searched, or with `makes` written to: the caller's own; the
+    owner of the database may name another. Reading makes none.
 
     Raises:
         ScopeForbidden: the caller may not.
+        UnknownCollection: the owner names one that is not there, to read from.
 
     """
     name = asked or principal.collection
     if name != principal.collection and not principal.is_owner:
         raise ScopeForbidden("reach another collection")
-    return await library.store.collection_id(name)
+    if makes:
+        return await library.store.made_collection(name)
+    found = await library.store.collection_id(name)
+    if found == NOWHERE and name != principal.collection:
+        raise await unknown_collection(library, name)
+    return found
+
+
+async def unknown_collection(library: Library, name: str) -> UnknownCollection:
+    """Return the error for a collection that the owner of the database named: with those that are
+    called nearly so, else the first that there are."""
+    given = [one for one in await library.store.collection_names() if not is_shelf(one)]
+    return UnknownCollection(name, get_close_matches(name, given) or given[:NEAR_MAX])

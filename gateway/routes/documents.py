@@ -63,7 +63,7 @@ class DocumentRoutes:
 
     async def shelve(self, request: Request) -> Response:
         """Shelve the body as what stands at `source`."""
-        library, collection_id = await self._writing(request)
+        library, collection_id = await self._asked(request, makes=True)
         source = request.query_params.get("source")
         if source is None:
             raise BadParameter("source", "given")
@@ -74,7 +74,7 @@ class DocumentRoutes:
 
     async def shelve_chunk(self, request: Request) -> Response:
         """Put the text in the body by."""
-        library, collection_id = await self._writing(request)
+        library, collection_id = await self._asked(request, makes=True)
         body = await self._body(request)
         try:
             words = body.decode()
@@ -96,7 +96,7 @@ class DocumentRoutes:
         return await self._listed(request, "chunk")
 
     async def _listed(self, request: Request, kind: Literal["document", "chunk"]) -> Response:
-        library, collection_id = await self._writing(request)
+        library, collection_id = await self._asked(request, makes=False)
         asked = text(request, "collection")
         found, count = await library.documents.newest(
             filter_of(request),
@@ -141,10 +141,10 @@ class DocumentRoutes:
         self._gateway.forget_seen()
         return json_response({"forgotten_count": count})
 
-    async def _writing(self, request: Request) -> tuple[Library, int]:
+    async def _asked(self, request: Request, *, makes: bool) -> tuple[Library, int]:
         library, _, _ = self._gateway.opened()
         asked = text(request, "collection")
-        return library, await own_collection(library, principal_of(request), asked)
+        return library, await own_collection(library, principal_of(request), asked, makes=makes)
 
     async def _body(self, request: Request) -> bytes:
         stay = visit_of(request.scope).stay

@@ -60,7 +60,7 @@ class InsightRoutes:
         library, _, _ = self._gateway.opened()
         fields = Fields(await body_fields(request))
         collection_id = await own_collection(
-            library, principal_of(request), fields.text("collection")
+            library, principal_of(request), fields.text("collection"), makes=True
         )
         thread = fields.text("thread")
         thread_no = None

@@ -115,14 +115,14 @@ class MovingRoutes:
         return _lines(lines)
 
     async def give_threads(self, request: Request) -> Response:
-        """Return a page of threads, in the order in which they were made."""
+        """Return a page of threads, in the order in which they were made; `after` is a `no`."""
         library, collection_id = await self._asked(request)
         found = await library.store.moving.threads(
             collection_id=collection_id,
-            after=text(request, "after"),
+            after=number(request, "after", default=0),
             limit=number(request, "limit", default=PAGE_EVENTS, at_most=PAGE_EVENTS_MAX),
         )
-        return _lines([thread_line(thread.id or "", thread) for thread in found])
+        return _lines([thread_line(one.id or "", one) | {"no": one.no} for one in found])
 
     async def give_pins(self, request: Request) -> Response:
         library, collection_id = await self._asked(request)
@@ -139,17 +139,17 @@ class MovingRoutes:
         return _lines(lines)
 
     async def give_archived(self, request: Request) -> Response:
-        """Return a page of what is archived, in the order in which it was made."""
+        """Return a page of what is archived, in the order in which it was made; `after` is a `no`."""
         library, collection_id = await self._asked(request)
         found = await library.store.moving.archived(
             collection_id=collection_id,
             thread_id=text(request, "thread"),
-            after=text(request, "after"),
+            after=number(request, "after", default=0),
             limit=number(request, "limit", default=PAGE_EVENTS, at_most=PAGE_EVENTS_MAX),
         )
         lines: list[dict[str, Any]] = []
         for thread, archive in found:
-            lines.append(archive_line(_named(thread, lines, set()), archive))
+            lines.append(archive_line(_named(thread, lines, set()), archive) | {"no": thread.no})
         return _lines(lines)
 
     async def stats(self, request: Request) -> Response:

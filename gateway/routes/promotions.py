@@ -11,7 +11,7 @@ from gateway.auth import Principal
 from gateway.core import Gateway
 from gateway.refusals import BadParameter, ScopeForbidden
 from gateway.routes.answers import body_fields, json_response, principal_of, route, text
-from gateway.routes.asked import Fields, known
+from gateway.routes.asked import Fields, known, own_collection
 from gateway.routes.insights import record_fields
 from library.kinds.promoting import Promoted
 from library.library import Library
@@ -77,15 +77,16 @@ async def promoted(
     `known_teams` are those that keys name; None: there are no keys.
 
     Raises:
-        ScopeForbidden: the key is not in that team, or reaches no further than a thread.
+        ScopeForbidden: the key is not in that team, or reaches no further than a thread, or it
+            names another collection.
+        UnknownCollection: the owner names one that is not there.
         BadParameter: it is not said to which of several teams, or there is none of that name.
         UnknownRecord: there is no such record.
         Unacceptable: the whole project finds it already.
 
     """
     own = collection or principal.collection
-    if own != principal.collection and not principal.is_owner:
-        raise ScopeForbidden("reach another collection")
+    await own_collection(library, principal, collection)
     target = known(to, TARGETS, name="to") if to is not None else "team"
     if target == "project" and team is not None:
         raise BadParameter("team", "left out: it goes to the project")

@@ -88,7 +88,7 @@ class Promotions:
             raise Unacceptable("team", "given: every thread of the collection finds it already")
         there = number
         if team is not None:
-            there = await self._store.collection_id(shelf_of(team))
+            there = await self._store.made_collection(shelf_of(team))
             bodies = [{**body, "team": team} for body in original.bodies]
             original = replace(original, bodies=bodies)
         key = (number, original.id, there)

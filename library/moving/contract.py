@@ -49,10 +49,10 @@ class Moving(Protocol):
         """
 
     async def threads(
-        self, *, collection_id: int | None, after: str | None, limit: int
+        self, *, collection_id: int | None, after: int, limit: int
     ) -> list[MovedThread]:
         """Return at most `limit` threads in the order in which they were made, from behind the one
-        with id `after` on."""
+        whose `no` is `after`, which may be gone by now."""
 
     async def figures(self, *, collection_id: int | None) -> Figures:
         """Count what is stored; takes time linear in the number of events."""
@@ -67,8 +67,8 @@ class Moving(Protocol):
         *,
         collection_id: int | None,
         thread_id: str | None = None,
-        after: str | None,
+        after: int,
         limit: int,
     ) -> list[tuple[MovedThread, MovedArchive]]:
         """Return at most `limit` archived threads in the order in which they were made, from behind
-        the one with id `after` on."""
+        the one whose `no` is `after`, which may be gone by now."""

@@ -6,7 +6,7 @@ there already is known without an id; nothing has to be remembered between two c
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,8 @@ class MovedThread:
     turns of its own keeps its place."""
     record: MovedRecord | None = None
     """None: it is a chat."""
+    no: int = field(default=0, compare=False)
+    """Rising in the library that it is taken out of; the next page goes on behind it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,12 +149,13 @@ class Retention:
     async def take(self, no: int, moved: MovedArchive) -> bool:
         """Archive a thread that came from another library as it lay there, unless it was wanted
         since; tell whether that was done."""
-        await self._accesses.flush()
-        active = [one for one in await self._holdings([no]) if one.archived_at is None]
-        if not active or active[0].touched_at > moved.archived_at:
-            return False
-        await self._archive(active[0], moved.archived_at)
-        return True
+        async with self._running:
+            await self._accesses.flush()
+            active = [one for one in await self._holdings([no]) if one.archived_at is None]
+            if not active or active[0].touched_at > moved.archived_at:
+                return False
+            await self._archive(active[0], moved.archived_at)
+            return True
 
     async def restore(self, names: Sequence[str], *, collection_id: int | None) -> int:
         """Make threads and records active again, as used; return how many were archived.

@@ -106,7 +106,14 @@ class Store(Protocol):
 
     # -- reading -------------------------------------------------------------------------------
     async def collection_id(self, name: str) -> int:
-        """Return the number of collection `name`, making it when it is new."""
+        """Return the number of collection `name`, to read from; `NOWHERE`, where nothing is, when
+        there is none."""
+
+    async def made_collection(self, name: str) -> int:
+        """Return the number of collection `name`, to write to: it is made when it is new."""
+
+    async def collection_names(self) -> list[str]:
+        """Return the names of all collections, in order."""
 
     async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         """Return the events that exist of `seqs`, in that order; others are left out."""

@@ -37,6 +37,9 @@ UPDATE outbox SET owner = NULL, token = NULL, available_at = 0 WHERE token IS NO
 -- name: collection
 SELECT id FROM collection WHERE name = ?
 
+-- name: collection_names
+SELECT name FROM collection ORDER BY name
+
 -- name: insert_collection
 INSERT INTO collection (name) VALUES (?)
 
@@ -227,7 +230,7 @@ WHERE seq IN (SELECT value FROM json_each(?))
 
 -- name: moved_archives
 SELECT a.thread_no, a.archived_at FROM archive AS a JOIN thread AS t ON t.no = a.thread_no
-WHERE t.no > ifnull((SELECT no FROM thread WHERE id = :after), 0)
+WHERE t.no > :after
   AND (:collection_id IS NULL OR t.collection_id = :collection_id)
   AND (:no IS NULL OR t.no = :no)
 ORDER BY t.no LIMIT :limit
@@ -249,7 +252,7 @@ WHERE t.no IN (SELECT value FROM json_each(?))
 
 -- name: threads_after
 SELECT no FROM thread
-WHERE no > ifnull((SELECT no FROM thread WHERE id = :after), 0)
+WHERE no > :after
   AND (:collection_id IS NULL OR collection_id = :collection_id)
 ORDER BY no LIMIT :limit
 

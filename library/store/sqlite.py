@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 from library.kinds.filter import KINDS
 from library.lock import Owner, OwnerLock
 from library.records import (
+    NOWHERE,
     Claim,
     Event,
     EventRows,
@@ -206,10 +207,20 @@ class SqliteStore:
 
     # -- reading -------------------------------------------------------------------------------
     async def collection_id(self, name: str) -> int:
-        """Return the number of collection `name`; only a new one, to be made, needs the writer."""
+        known = await self._read(partial(known_collection, name=name))
+        return NOWHERE if known is None else known
+
+    async def made_collection(self, name: str) -> int:
+        """Only a new one, to be made, needs the writer."""
         if (known := await self._read(partial(known_collection, name=name))) is not None:
             return known
         return await self._write(partial(collection_number, name=name))
+
+    async def collection_names(self) -> list[str]:
+        def work(connection: sqlite3.Connection) -> list[str]:
+            return [name for (name,) in connection.execute(SQL["collection_names"])]
+
+        return await self._read(work)
 
     async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         """Return the events that exist of `seqs`, in that order."""

@@ -70,7 +70,7 @@ async def by_use(talk: Conversation, folder: Path, weights: Weights) -> list[flo
     shares = []
     async with copied(folder / talk.id, told, embedder=None, weights=weights) as copy:
         library = copy.library
-        own = await library.store.collection_id(COLLECTION)
+        own = await library.store.made_collection(COLLECTION)
         ending = {message.text for message in question_messages("?")}
         for question in talk.questions:
             result = await library.search(query(question.text, own, talk))
@@ -87,7 +87,7 @@ async def by_importance(
     """Return the recall of each question by weight, with some messages called critical."""
     texts = {one.text.strip(): one.id for one in talk.messages if one.text.strip()}
     async with opened(place, embedder=None, weights=MEASURED) as library:
-        own = await library.store.collection_id(COLLECTION)
+        own = await library.store.made_collection(COLLECTION)
         for text, name in texts.items():
             level = "critical" if name in marked else "medium"
             await library.insights.remember(

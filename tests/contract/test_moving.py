@@ -249,8 +249,8 @@ def _put(own: OwnSettings, _: OwnSettings) -> OwnSettings:
 
 async def _shelve(store: SqliteStore, texts: Sequence[str]) -> None:
     """Shelve insights, each with an older version, some for one thread alone, one critical."""
-    number = await store.collection_id("default")
-    threads = await store.moving.threads(collection_id=number, after=None, limit=1)
+    number = await store.made_collection("default")
+    threads = await store.moving.threads(collection_id=number, after=0, limit=1)
     owner_no = None
     if threads:
         [first] = await store.thread_events(
@@ -285,12 +285,12 @@ async def _moved(source: SqliteStore, target: SqliteStore, size: int) -> None:
         after = page[-1][1].seq or 0
     for thread, pin in await source.moving.pins(collection_id=None):
         await target.moving.graft(thread, [], pins=[pin], now=NOW)
-    last = None
+    last = 0
     while found := await source.moving.archived(collection_id=None, after=last, limit=size):
         for thread, mark in found:
             grafted = await target.moving.graft(thread, [], pins=[mark], now=NOW)
             await target.archive.archive(grafted.thread_no, summary=ABOUT, now=mark.archived_at)
-        last = found[-1][0].id
+        last = found[-1][0].no
 
 
 async def _want(store: SqliteStore, uses: Sequence[tuple[int, int]], archived: int) -> None:
@@ -313,7 +313,7 @@ async def _state(store: SqliteStore) -> dict[str, Any]:
                 row["id"], collection_id=None, live_only=True, after=0, limit=1_000)],
             await store.own_settings(row["id"], collection_id=None),
         )  # fmt: skip
-    number = await store.collection_id("default")
+    number = await store.made_collection("default")
     records, _ = await store.kinds.records(number, Filter(), owner_no=None, limit=1_000, offset=0)
     texts = [[one.text for one in await store.kinds.versions(record.no)] for record in records]
     return {
@@ -368,3 +368,16 @@ def test_a_library_taken_out_and_in_is_an_equal_one(
 
     asyncio.run(run())
     assert verify(folder / "target.db", identify=identify).first_break is None
+
+
+async def test_a_page_of_threads_goes_on_behind_one_that_was_deleted_meanwhile(
+    store: SqliteStore,
+) -> None:
+    """It began anew, and an export had threads twice."""
+    for name in "abc":
+        await graft(store, talk(name), MovedThread("default", session_id=name))
+    first = await store.moving.threads(collection_id=None, after=0, limit=2)
+    assert [one.session_id for one in first] == ["a", "b"]
+    await store.forget_thread(first[-1].id or "", collection_id=None)
+    rest = await store.moving.threads(collection_id=None, after=first[-1].no, limit=2)
+    assert [one.session_id for one in rest] == ["c"]

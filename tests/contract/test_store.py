@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from library.errors import EventConflict, StoreUnavailable, TooManyPins, UnknownRecord
-from library.records import Event, Gone, IndexedEvent, OwnSettings, Passage, TurnState
+from library.records import NOWHERE, Event, Gone, IndexedEvent, OwnSettings, Passage, TurnState
 from library.store import outbox
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
@@ -726,10 +726,16 @@ class TestMeta:
         assert await store.meta("k") == "2"
 
     async def test_a_collection_keeps_its_number(self, store: SqliteStore, client: Client) -> None:
-        number = await store.collection_id("default")
+        number = await store.made_collection("default")
         assert (await client.record([U1])).collection_id == number
-        assert await store.collection_id("default") == number
-        assert await store.collection_id("other") != number
+        assert await store.collection_id("default") == await store.made_collection("default")
+        assert await store.made_collection("other") != number
+
+    async def test_to_look_for_a_collection_makes_none(self, store: SqliteStore) -> None:
+        await store.made_collection("here")
+        assert await store.collection_id("typo") == NOWHERE
+        assert await store.threads(collection_id=NOWHERE, limit=10) == []
+        assert await store.collection_names() == ["here"]
 
 
 class TestClosing:
@@ -845,12 +851,13 @@ class TestGroupCommit:
 async def test_a_collection_that_is_there_is_found_without_the_writer(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    number = await store.collection_id("home")
+    number = await store.made_collection("home")
 
     async def full(*_: object) -> None:
         raise StoreUnavailable("full")
 
     monkeypatch.setattr(store, "_write", full)
-    assert await store.collection_id("home") == number
+    assert await store.made_collection("home") == number
+    assert await store.collection_id("new") == NOWHERE
     with pytest.raises(StoreUnavailable):
-        await store.collection_id("new")
+        await store.made_collection("new")

@@ -90,7 +90,7 @@ class World:
             one.teams.discard(team)
         elif records := [one for one in own if one.kind != "say"]:
             one = records[which % len(records)]
-            number = await self.library.store.collection_id(collection)
+            number = await self.library.store.made_collection(collection)
             facade = self.library.insights if one.kind == "remember" else self.library.documents
             await facade.forget([one.name], collection_id=number)
             self.stood.remove(one)
@@ -98,7 +98,7 @@ class World:
     async def _told(self, act: Act, collection: str, which: int) -> Stood:
         self.count += 1
         text = f"{WORDS[which % len(WORDS)]} {self.count} of-{collection}"
-        number = await self.library.store.collection_id(collection)
+        number = await self.library.store.made_collection(collection)
         if act == "say":
             teller = self.tellers[collection]
             await teller.tell(text)

@@ -169,16 +169,16 @@ class _Export:
             for line in first[:1]:
                 yield line
             return
-        after = None
+        after = 0
         while found := await self._library.get_lines(
             "/export/threads", after=after, limit=PAGE, collection=self._collection
         ):
+            after = found[-1]["no"]
             for line in found:
                 yield line
-            after = found[-1]["thread"]
 
     async def _archived(self) -> AsyncIterator[dict[str, Any]]:
-        after = None
+        after = 0
         while found := await self._library.get_lines(
             "/export/archived",
             after=after,
@@ -186,10 +186,10 @@ class _Export:
             thread=self._thread,
             collection=self._collection,
         ):
+            after = found[-1]["no"]
             for line in found:
                 if line["kind"] != "thread":
-                    yield line
-            after = found[-1]["thread"]
+                    yield {name: value for name, value in line.items() if name != "no"}
 
     async def _events(
         self, thread: str | None, upto: int | None = None

@@ -76,7 +76,7 @@ def promote(
 
 async def _home(library: LibraryClient, record: str, problem: Problem) -> str | None:
     """Return the collection of a record that another one was said not to have."""
-    if f"{record!r} in this collection" in problem.message:
+    if problem.code == "not_found":
         with suppress(Problem):
             [found] = await named(library, record)
             return str(found["collection"])

@@ -45,7 +45,8 @@ class DeskAliases:
     ) -> Json:
         """Replace a session's reading desk with the books that the subject needs. Let its context
         take the place of the last one: never keep both."""
-        asker = await self._access.asker(context, collection=collection)
+        # It stands from now on, on a collection that is there.
+        asker = await self._access.asker(context, collection=collection, makes=not collection)
         request = await self._request(
             asker,
             subject,
@@ -69,7 +70,8 @@ class DeskAliases:
         team_ids: Teams = [],  # noqa: B006
     ) -> Json:
         """Refresh a desk now, and whenever it is read and older than the interval."""
-        asker = await self._access.asker(context, collection=collection)
+        # It stands from now on, on a collection that is there.
+        asker = await self._access.asker(context, collection=collection, makes=not collection)
         request = await self._request(
             asker,
             subject,

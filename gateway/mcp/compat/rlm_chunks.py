@@ -55,7 +55,7 @@ class RlmChunks:
             return "↗ For lasting facts use rlm_remember(): chunks are for logs and snapshots."
         if chunk_type not in CHUNK_TYPES:
             return f"✗ Invalid chunk_type {chunk_type!r}: one of {', '.join(CHUNK_TYPES)}, insight"
-        asker = await self._access.asker(context)
+        asker = await self._access.asker(context, makes=True)
         known = await asker.library.documents.chunk_of(
             content, collection_id=asker.collection_id, project=project
         )

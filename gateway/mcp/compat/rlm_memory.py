@@ -48,7 +48,7 @@ class RlmMemory:
         """Save an important insight to persistent memory: a decision, fact, preference, finding
         or todo. category: decision, fact, preference, finding, todo, general. importance: low,
         medium, high, critical. tags: comma-separated."""
-        asker = await self._access.asker(context)
+        asker = await self._access.asker(context, makes=True)
         told = await asker.library.insights.remember(
             content,
             collection_id=asker.collection_id,

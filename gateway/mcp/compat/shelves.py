@@ -71,7 +71,7 @@ class ShelfTools:
         of the same book_id is replaced. scope thread needs owner_session_id, team the team_id."""
         if shelf_life_seconds is not None:
             raise ToolError("shelf_life_seconds: nothing expires by itself here; leave it out")
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         library, thread_no = asker.library, None
         if scope == "thread":
             if owner_session_id is None:
@@ -138,7 +138,7 @@ class ShelfTools:
         overlap_tokens change nothing."""
         if scope == "thread":
             raise ToolError("scope: a document is found by its project, or a team")
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         document = await asker.library.documents.shelve(
             source,
             text.encode("utf-8", "replace"),

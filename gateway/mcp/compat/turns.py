@@ -58,7 +58,7 @@ class TurnAliases:
         importance: Number = None,
     ) -> Json:
         """Store one message of a conversation behind the last one of its session."""
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         event = await self._recorded(asker, session_id, role, content)
         return {"recorded": True, "book": _event(event)}
 
@@ -76,7 +76,7 @@ class TurnAliases:
     ) -> Json:
         """Build a whole prompt from the recent turns of a session and a desk for what the user
         says. Call it before each call of the model, and record the answer afterwards."""
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         budget = token_budget or PROMPT_TOKENS
         count = self._access.count()
         if user_message and record_user:
@@ -135,7 +135,7 @@ class TurnAliases:
     ) -> Json:
         """Record what the user says, and return the whole bounded prompt for the next call of the
         model: send only the returned messages, then call library_context_commit."""
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         sent = [{"role": "user", "content": user_message}]
         if system_prompt:
             sent.insert(0, {"role": "system", "content": system_prompt})
@@ -175,7 +175,7 @@ class TurnAliases:
     ) -> Json:
         """Record the model's answer, or a tool's result, behind the prepared turn. It is on disk
         when this returns."""
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         if role == "assistant":
             reply = CHAT.dialect.message_of({"role": "assistant", "content": content})
             whose = Session(asker.principal, asker.collection, session_id)
@@ -210,7 +210,7 @@ class TurnAliases:
     ) -> Json:
         """Keep critical instructions, decisions or plans in every prompt of a session until they
         are released."""
-        asker = await self._access.asker(context, collection=collection)
+        asker = await self._access.asker(context, collection=collection, makes=True)
         told = await asker.library.insights.remember(
             content,
             collection_id=asker.collection_id,

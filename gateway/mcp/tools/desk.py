@@ -149,7 +149,8 @@ class DeskTools:
         limit: int,
         keep: list[str],
     ) -> DeskRequest:
-        asker = await self._access.asker(context)
+        # It stands from now on, on a collection that is there.
+        asker = await self._access.asker(context, makes=True)
         return DeskRequest(
             collection_id=asker.collection_id,
             session=session,

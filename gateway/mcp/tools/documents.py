@@ -58,7 +58,7 @@ class DocumentTools:
     ) -> Shelved:
         """Put a part of a conversation by, word for word, to be found and opened later. For one
         fact use remember."""
-        asker = await self._access.asker(context)
+        asker = await self._access.asker(context, makes=True)
         collection_id = asker.collection_id
         thread_no = None
         if thread is not None:
@@ -90,7 +90,7 @@ class DocumentTools:
     ) -> Shelved:
         """Shelve a text, Markdown or code file under its source, in place of what was shelved
         under that source before; whoever reads meanwhile sees the old one or the new one."""
-        asker = await self._access.asker(context)
+        asker = await self._access.asker(context, makes=True)
         document = await asker.library.documents.shelve(
             source,
             text.encode("utf-8", "replace"),

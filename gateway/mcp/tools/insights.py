@@ -134,7 +134,7 @@ class InsightTools:
         """Keep one fact, decision, preference, finding, todo or rule. What is there already in
         nearly the same words is told once more, and keeps its older wording: no need to look
         first."""
-        asker = await self._access.asker(context)
+        asker = await self._access.asker(context, makes=True)
         told = await asker.library.insights.remember(
             text,
             collection_id=asker.collection_id,
@@ -245,7 +245,7 @@ class InsightTools:
     ) -> Remembered:
         """Keep instructions, decisions or an open plan in every prompt of one session until they
         are released. What does not fit the room for such texts is reported by prepare."""
-        asker = await self._access.asker(context)
+        asker = await self._access.asker(context, makes=True)
         told = await asker.library.insights.remember(
             content,
             collection_id=asker.collection_id,

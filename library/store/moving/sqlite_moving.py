@@ -66,7 +66,7 @@ class SqliteMoving:
         return found
 
     async def threads(
-        self, *, collection_id: int | None, after: str | None, limit: int
+        self, *, collection_id: int | None, after: int, limit: int
     ) -> list[MovedThread]:
         """Return threads in the order in which they were made."""
         work = partial(moved_threads, collection_id=collection_id, after=after, limit=limit)
@@ -91,7 +91,7 @@ class SqliteMoving:
         *,
         collection_id: int | None,
         thread_id: str | None = None,
-        after: str | None,
+        after: int,
         limit: int,
     ) -> list[tuple[MovedThread, MovedArchive]]:
         """Return archived threads in the order in which they were made."""

@@ -80,9 +80,9 @@ def moved_events(
 
 
 def moved_threads(
-    connection: sqlite3.Connection, *, collection_id: int | None, after: str | None, limit: int
+    connection: sqlite3.Connection, *, collection_id: int | None, after: int, limit: int
 ) -> list[MovedThread]:
-    """Return threads in the order in which they were made, from behind the one with an id on."""
+    """Return threads in the order in which they were made, from behind a number on."""
     where = {"collection_id": collection_id, "after": after, "limit": limit}
     numbers = [number for (number,) in connection.execute(SQL["threads_after"], where)]
     threads = _threads(connection, set(numbers))
@@ -114,11 +114,10 @@ def moved_archives(
     *,
     collection_id: int | None,
     thread_id: str | None,
-    after: str | None,
+    after: int,
     limit: int,
 ) -> list[tuple[MovedThread, MovedArchive]]:
-    """Return archived threads in the order in which they were made, from behind the one with an id
-    on."""
+    """Return archived threads in the order in which they were made, from behind a number on."""
     number = thread_number(connection, thread_id, collection_id) if thread_id else None
     where = {"collection_id": collection_id, "no": number, "after": after, "limit": limit}
     rows = connection.execute(SQL["moved_archives"], where).fetchall()
@@ -132,6 +131,7 @@ def _threads(connection: sqlite3.Connection, numbers: set[int]) -> dict[int, Mov
         row[0]: replace(
             _thread(*row[1:7]),
             own=OwnSettings(*row[8:]),
+            no=row[0],
             record=None if row[7] == "chat" else _record(connection, row[0]),
         )
         for row in rows.fetchall()

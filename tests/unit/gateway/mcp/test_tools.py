@@ -16,6 +16,7 @@ from gateway.mcp.names import SETS, TOOLS
 from gateway.mcp.shapes import ANSWER_CHARS
 from governor.governor import Governor
 from library import overview
+from library.lock import read_owner
 from tests.unit.gateway.mcp.agents import Agent, agent_at, agent_on, texts, with_agent
 from tests.unit.gateway.serving import chat, served_at
 
@@ -360,6 +361,37 @@ async def test_a_key_reaches_its_own_collection_and_no_other(tmp_path: Path) -> 
             assert (await agent.call("sessions"))["matched"] == 0
         async with agent_at(origin, key=two, query="?collection=one") as agent:
             assert "may not" in await agent.refused("open", record=record)
+
+
+async def test_reading_makes_no_collection_and_remembering_does(tmp_path: Path) -> None:
+    """The owner's agents may name any; whatever they read made the one that they named."""
+    async with served_at(tmp_path) as origin:
+        owner = read_owner(tmp_path / "library.db")
+        assert owner is not None and owner.token is not None
+        async with agent_at(origin, key=owner.token, query="?collection=birds") as agent:
+            assert (await agent.call("consult", subject="kestrel"))["found"] == []
+            assert (await agent.call("grep", pattern="kestrel"))["lines"] == []
+            assert (await agent.call("recall", subject="kestrel"))["insights"] == []
+            assert (await agent.call("sessions"))["matched"] == 0
+            assert await collections(origin, owner.token) == []
+            await agent.call("remember", text="The kestrel nests on the tower.")
+            assert len((await agent.call("recall", subject="kestrel"))["insights"]) == 1
+            assert await collections(origin, owner.token) == ["birds"]
+        async with agent_at(origin, key=owner.token, query="?compat=library") as agent:
+            for tool in ("library_consult", "library_desk_watch", "library_stats"):
+                given = {} if tool == "library_stats" else {"subject": "kestrel"}
+                given |= {"session_id": "s"} if "desk" in tool else {}
+                assert "'birds'" in await agent.refused(tool, collection="brids", **given)
+        assert await collections(origin, owner.token) == ["birds"]
+
+
+async def collections(origin: str, token: str) -> list[str]:
+    headers = {"authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession(origin, headers=headers) as http,
+        http.get("/library/stats") as answer,
+    ):
+        return [one["collection"] for one in (await answer.json())["collections"]]
 
 
 async def post(

@@ -77,7 +77,7 @@ class Reader:
 @pytest_asyncio.fixture
 async def ann(tmp_path: Path) -> AsyncIterator[Reader]:
     async with opened(tmp_path / "a.db") as library:
-        yield Reader(library, await library.store.collection_id("ann"))
+        yield Reader(library, await library.store.made_collection("ann"))
 
 
 async def test_a_document_is_found_by_part_with_its_source_and_lines(ann: Reader) -> None:
@@ -254,7 +254,7 @@ async def test_a_process_that_dies_in_the_midst_leaves_the_old_edition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path / "a.db") as library:
-        ann = Reader(library, await library.store.collection_id("ann"))
+        ann = Reader(library, await library.store.made_collection("ann"))
         await ann.shelve("a.txt", "old kestrel")
 
         async def dies(*_: object) -> bool:
@@ -266,7 +266,7 @@ async def test_a_process_that_dies_in_the_midst_leaves_the_old_edition(
                 await ann.shelve(source, "new kestrel")
         assert await ann.find("kestrel") == ["a.txt:1"]
     async with opened(tmp_path / "a.db") as library:
-        ann = Reader(library, await library.store.collection_id("ann"))
+        ann = Reader(library, await library.store.made_collection("ann"))
         assert (
             await ann.open(
                 (
@@ -344,7 +344,7 @@ async def test_a_part_of_a_document_opens_at_that_part(ann: Reader) -> None:
 
 async def test_a_forgotten_document_leaves_no_byte(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.db") as library:
-        ann = Reader(library, await library.store.collection_id("ann"))
+        ann = Reader(library, await library.store.made_collection("ann"))
         shelved = await ann.shelve("xylophones/zebra.md", "A quagga trots. " * 300)
         await ann.shelve("xylophones/zebra.md", "A quagga gallops. " * 300)
         await ann.shelve("stays.md", "This stays.")

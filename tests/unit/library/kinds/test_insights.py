@@ -75,7 +75,7 @@ async def library(tmp_path: Path) -> AsyncIterator[Library]:
 
 @pytest_asyncio.fixture
 async def ann(library: Library) -> Owner:
-    return Owner(library, await library.store.collection_id("ann"))
+    return Owner(library, await library.store.made_collection("ann"))
 
 
 def bytes_under(folder: Path) -> bytes:
@@ -330,7 +330,7 @@ async def test_the_newest_insights_are_listed_with_how_many_there_are(ann: Owner
 
 async def test_a_forgotten_insight_leaves_no_byte_in_any_file(tmp_path: Path) -> None:
     async with opened(tmp_path / "a.db", embedder=HashingEmbedder()) as library:
-        ann = Owner(library, await library.store.collection_id("ann"))
+        ann = Owner(library, await library.store.made_collection("ann"))
         await ann.remember("A fact that stays.")
         told = await ann.remember("xylophonist moves quietly", tags=["zebrafish"], author="Quentin")
         await ann.update(told.insight, text="xylophonist moves loudly")

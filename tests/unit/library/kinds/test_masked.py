@@ -39,7 +39,7 @@ def all_bytes(folder: Path) -> bytes:
 
 @pytest_asyncio.fixture
 async def ann(library: Library) -> int:
-    return await library.store.collection_id("ann")
+    return await library.store.made_collection("ann")
 
 
 async def test_every_name_of_an_insight_is_masked_and_it_is_found_by_what_was_given(

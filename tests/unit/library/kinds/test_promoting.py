@@ -61,7 +61,7 @@ async def library(tmp_path: Path) -> AsyncIterator[Library]:
 
 
 async def member(library: Library, name: str, *teams: str) -> Member:
-    number = library.store.collection_id
+    number = library.store.made_collection
     shelves = frozenset([await number(shelf_of(team)) for team in teams])
     return Member(library, name, await number(name), shelves)
 
@@ -285,7 +285,7 @@ async def test_no_copy_outlives_an_original_that_is_deleted_while_it_is_promoted
         await promotions.promote(name, collection="ann", team="core")
     [shelf] = ann.team_ids
     assert await library.store.kinds.copies(name, collection=None) == []
-    assert await library.store.moving.threads(collection_id=shelf, after=None, limit=9) == []
+    assert await library.store.moving.threads(collection_id=shelf, after=0, limit=9) == []
     assert await ann.texts("staging database port") == []
 
 

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -250,7 +251,7 @@ async def test_what_is_named_and_not_there_archives_restores_and_purges_nothing(
     for act in (library.retention.archive, library.retention.restore, library.retention.purge):
         with pytest.raises(UnknownRecord):
             await act([thread, "nobody"], collection_id=None)
-    other = await library.store.collection_id("another")
+    other = await library.store.made_collection("another")
     with pytest.raises(UnknownRecord):
         await library.retention.purge([thread], collection_id=other)
     assert await states(library, thread) == {False}
@@ -314,7 +315,7 @@ async def test_an_archived_thread_is_archived_in_another_library_until_it_is_wan
     thread = thread_of(told)
     await archive(library, thread)
     [holding] = await library.retention.archived(collection_id=None, limit=10)
-    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=None, limit=9)
+    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=0, limit=9)
     events = await library.store.moving.events(collection_id=None, after=0, upto=2**62, limit=999)
     async with opened(tmp_path / "b.db") as other:
         for _, one in events:
@@ -332,6 +333,24 @@ async def test_an_archived_thread_is_archived_in_another_library_until_it_is_wan
         assert await states(other, thread) == {not is_wanted}
 
 
+async def test_what_comes_archived_waits_for_a_run_that_is_under_way(
+    library: Library, told: Teller
+) -> None:
+    """It was archived in the midst of a run, which may just have planned to purge it."""
+    thread = thread_of(told)
+    await archive(library, thread)
+    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=0, limit=9)
+    await library.retention.restore([thread], collection_id=None)
+    mark = replace(mark, archived_at=datetime.max.replace(tzinfo=UTC))
+    async with library.retention._running:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await library.retention.take(moved.no, mark)
+        assert await states(library, thread) == {False}
+    assert await library.retention.take(moved.no, mark)
+    assert await states(library, thread) == {True}
+
+
 async def test_what_comes_archived_is_summed_up_from_what_is_kept_of_it_here(
     library: Library, tmp_path: Path
 ) -> None:
@@ -344,7 +363,7 @@ async def test_what_comes_archived_is_summed_up_from_what_is_kept_of_it_here(
     [holding] = await library.retention.archived(collection_id=None, limit=10)
     assert secret in holding.summary
     events = await library.store.moving.events(collection_id=None, after=0, upto=2**62, limit=9)
-    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=None, limit=9)
+    [(moved, mark)] = await library.store.moving.archived(collection_id=None, after=0, limit=9)
     async with opened(tmp_path / "b.db", mask_secrets=True) as other:
         await other.graft(moved, [one for _, one in events], pins=[mark], now=START)
         [there] = await other.retention.archived(collection_id=None, limit=10)
@@ -382,7 +401,7 @@ async def test_the_search_is_of_one_scope_whatever_is_archived(
     library: Library, told: Teller
 ) -> None:
     await archive(library, thread_of(told))
-    stranger = await library.store.collection_id("stranger")
+    stranger = await library.store.made_collection("stranger")
     query = SearchQuery(
         collection_id=stranger,
         text="heron in the reeds",

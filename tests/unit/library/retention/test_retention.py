@@ -155,7 +155,7 @@ async def test_a_run_of_one_collection_leaves_others_alone(library: Library, clo
     other = Teller(library, "b", collection="other")
     await other.tell("elsewhere")
     clock.pass_days(31)
-    own = await library.store.collection_id("home")
+    own = await library.store.made_collection("home")
     done = await library.retention.run(MONTH, collection_id=own)
     assert (done.seen, done.archived) == (1, 1)
     assert await archived(library) == [ours]
@@ -165,7 +165,7 @@ async def test_a_run_of_one_collection_leaves_others_alone(library: Library, clo
 async def test_pins_and_importance_are_seen_in_the_store(library: Library, clock: Clock) -> None:
     pinned = await chat(library, "a")
     await library.store.pin("e1", collection_id=None, everywhere=False)
-    own = await library.store.collection_id("home")
+    own = await library.store.made_collection("home")
     keep = library.insights.remember
     await keep("never deploy on Fridays", collection_id=own, importance="critical")
     await keep("the printer is out of ink", collection_id=own, importance="low")
@@ -179,7 +179,7 @@ async def test_pins_and_importance_are_seen_in_the_store(library: Library, clock
 async def test_what_was_promoted_is_left_alone_by_rules_and_its_copies_with_it(
     library: Library, clock: Clock
 ) -> None:
-    own = await library.store.collection_id("home")
+    own = await library.store.made_collection("home")
     told = await library.insights.remember("the pump is new", collection_id=own, importance="low")
     name = told.insight.record.id
     copy = await library.promotions.promote(name, collection="home", team="core")
@@ -198,7 +198,7 @@ async def test_a_purge_by_name_takes_several_at_once_whatever_keeps_them(
     first = await chat(library, "a")
     await chat(library, "b")
     await library.store.pin("e1", collection_id=None, everywhere=False)
-    own = await library.store.collection_id("home")
+    own = await library.store.made_collection("home")
     told = await library.insights.remember("x is y", collection_id=own, importance="critical")
     # By thread, by session, and by the id that a desk shows.
     names = [first, "b", told.insight.event.id]

@@ -105,6 +105,37 @@ def test_a_file_that_cannot_be_shelved_is_an_error_in_a_folder_too(
     assert "b.pdf" in done.stderr
 
 
+READING = (
+    "threads",
+    "sessions",
+    "domains",
+    "consult kestrel",
+    "grep kestrel",
+    "recall kestrel",
+    "recall",
+    "retention preview",
+    "retention run",
+    "retention list",
+    "promote e1 --project",
+    "export -",
+)
+
+
+def test_a_collection_that_is_not_there_is_told_and_not_made_by_reading(run: Run) -> None:
+    """A `--collection` with a slip of the pen made that collection, and found nothing in it."""
+    assert run("remember", "kestrel", "--collection", "birds").exit_code == 0
+    for words in READING:
+        refused = run(*words.split(), "--collection", "brids")
+        assert refused.exit_code == 1, (words, refused.output)
+        assert refused.stderr == "Error: there is no collection 'brids'; there is 'birds'\n", words
+        # The caller's own is no mistake before anything is in it.
+        if words not in ("promote e1 --project", "export -"):
+            assert run(*words.split(), "--collection", "default").exit_code == 0, words
+    assert [one["collection"] for one in told(run("stats", "--json"))["collections"]] == ["birds"]
+    briefed = run("hook", "session-start", "--collection", "brids", input="{}")
+    assert (briefed.exit_code, briefed.stdout) == (0, "")
+
+
 def test_what_is_listed_and_searched_can_be_of_one_collection_alone(
     run: Run, tmp_path: Path
 ) -> None:
@@ -133,7 +164,6 @@ def test_what_is_listed_and_searched_can_be_of_one_collection_alone(
         assert [line["text"] for line in told(run("grep", "key", *of))["lines"]] == [text]
         whole = told(run("consult", "key", "--thread", "talk", *of))
         assert [hit["text"] for hit in whole["hits"]] == [text]
-    assert told(run("threads", "--collection", "three", "--json")) == []
 
 
 def test_a_text_from_standard_input_is_put_by(run: Run) -> None:
