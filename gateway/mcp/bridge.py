@@ -12,6 +12,7 @@ to other bridges too. When the one it spoke to is gone, the next message looks f
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -27,6 +28,14 @@ LINE_BYTES_MAX = 16 * 2**20
 AT_ONCE_MAX = 32
 """Calls under way; a client that sends more waits, as its pipe then does."""
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INTERNAL_ERROR = -32700, -32600, -32601, -32603
+ID_BYTES_MAX = 256
+"""Of a line's end, to look for an id in."""
+_ID = rb'"id"\s*:\s*("[^"\\]*"|-?\d+)\s*'
+_VERSION = rb'"jsonrpc"\s*:\s*"2.0"\s*'
+_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb",\s*)?" + _ID + rb",")
+_ID_LAST = re.compile(rb",\s*" + _ID + rb"(?:," + rb"\s*" + _VERSION + rb")?\}\s*$")
+"""Where the SDKs write it, outside of everything that is too deep to be read."""
+_NO_ID = re.compile(rb'"id"\s*:\s*null')
 Json = dict[str, Any]
 
 
@@ -127,7 +136,7 @@ class Bridge:
             carrier = await asyncio.shield(self._carrier)
             answer = await carrier.post(line, protocol=self._protocol)
             # Pretty or not, an answer is one line.
-            await self._write(answer.replace(b"\n", b" "))
+            await self._write(_named(answer, id_).replace(b"\n", b" "))
         except Unreachable as error:
             await self._fail(id_, INTERNAL_ERROR, str(error))
 
@@ -142,15 +151,27 @@ class Bridge:
 
 def _id_in(line: bytes) -> str | int | None:
     """Return the id of a line that is JSON but for NaN and infinities, which Python's own writer
-    makes of such numbers: its sender waits for an answer of that id.
+    makes of such numbers, or but for its depth: its sender waits for an answer of that id.
 
     Of a line that is broken in another way nothing is known: the id is null, as JSON-RPC has it.
     """
     try:
         message: Any = json.loads(line)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        found = _ID_FIRST.match(line) or _ID_LAST.search(line[-ID_BYTES_MAX:])
+        return _id_in(b'{"id":' + found[1] + b"}") if found else None
+    except ValueError:
         return None
     return _id_of(message, missing=None)
+
+
+def _named(answer: bytes, id_: object) -> bytes:
+    """Return an answer with the id that it is for: a gateway that could not read a message does not
+    know it, and its sender waits for an answer of that id."""
+    if not _NO_ID.search(answer):
+        return answer
+    said: Json = orjson.loads(answer)
+    return answer if said.get("id") is not None else orjson.dumps({**said, "id": id_})
 
 
 def _id_of(message: object, *, missing: str | None) -> str | int | None:

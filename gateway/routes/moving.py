@@ -139,7 +139,7 @@ class MovingRoutes:
         return _lines(lines)
 
     async def give_archived(self, request: Request) -> Response:
-        """Return a page of what is archived, in the order in which it was made; `after` is a `no`."""
+        """Return a page of what is archived, in the order in which that was made, by its `no`."""
         library, collection_id = await self._asked(request)
         found = await library.store.moving.archived(
             collection_id=collection_id,

@@ -31,6 +31,8 @@ class Gateway:
         self.gate = asyncio.Event()
         self.gate.set()
         self.fault: Exception | None = None
+        self.reads = True
+        """False: it cannot read what it is asked, and so does not know whose the answer is."""
         self.at_once = self.at_once_most = 0
         self.is_asked = asyncio.Event()
         self.is_full = asyncio.Event()
@@ -49,8 +51,9 @@ class Gateway:
             self.at_once -= 1
         if self.fault is not None:
             raise self.fault
+        id_ = message["id"] if self.reads else None
         return orjson.dumps(
-            {"jsonrpc": "2.0", "id": message["id"], "result": {"did": message["method"]}},
+            {"jsonrpc": "2.0", "id": id_, "result": {"did": message["method"]}},
             option=orjson.OPT_INDENT_2,
         )
 
@@ -135,6 +138,37 @@ async def test_a_line_with_a_number_that_json_has_not_is_refused_under_its_own_i
     assert (answer["id"], answer["error"]["code"]) == ("a", PARSE_ERROR)
     [answer] = await talked(Gateway(), f'{{"id": {value}, "method": "ping"}}'.encode())
     assert answer["id"] is None
+
+
+async def test_an_answer_without_an_id_goes_to_the_one_that_asked() -> None:
+    """What is nested too deep for the SDK was answered with null, and its sender waited on."""
+    gateway = Gateway()
+    gateway.reads = False
+    [answer] = await talked(gateway, request("tools/list", id_="deep", note={"id": None}))
+    assert (answer["id"], answer["result"]) == ("deep", {"did": "tools/list"})
+    gateway.reads = True
+    [answer] = await talked(gateway, request("tools/list", id_=0, note={"id": None}))
+    assert answer["id"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "id_"),
+    [
+        ('{"jsonrpc": "2.0", "id": "a", "method": "m", "params": DEEP}', "a"),
+        ('{"id":-7,"method":"m","params":{"id":1,"x":DEEP}}', -7),
+        ('{"method":"m","params":DEEP,"jsonrpc":"2.0","id":12}\r\n', 12),
+        ('{"method":"m","params":DEEP,"id":"z"} ', "z"),
+        ('{"method":"m","params":DEEP,"id":007}', None),
+        ('{"method":"m","params":DEEP}', None),
+        ("DEEP", None),
+    ],
+)
+async def test_a_line_that_is_too_deep_to_be_read_is_refused_under_its_own_id(
+    line: str, id_: object
+) -> None:
+    deep = "[" * 50_000 + "]" * 50_000
+    [answer] = await talked(Gateway(), line.replace("DEEP", deep).encode())
+    assert (answer["id"], answer["error"]["code"]) == (id_, PARSE_ERROR)
 
 
 async def test_a_line_that_is_too_long_is_refused_and_the_next_one_read() -> None:
