@@ -12,6 +12,10 @@ COLUMNS = 80
 """Of text that is no table: the narrowest terminal that people use."""
 WHOLE_CELLS = 40
 """Ids up to this are kept whole in a table: a UUID has 36. What a caller chose may be longer."""
+FOLDED_CELLS = 8
+"""A column that is wrapped gets so many at least."""
+GAP_CELLS = 3
+"""Between columns."""
 
 
 def print_table(
@@ -24,8 +28,10 @@ def print_table(
 ) -> None:
     """Print rows under `columns`; those in `right` are aligned right and never wrapped, those in
     `whole` hold ids, which somebody will copy: they are not wrapped either. Those in `varied` are
-    left out where all rows are alike there."""
+    left out where all rows are alike there. Where that needs more room than there is, the table is
+    wider: nothing is cut off."""
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -38,17 +44,23 @@ def print_table(
         if column not in varied or len({row[at] for row in listed}) > 1
     ]
     shown = [[row[at] for at in kept] for row in listed]
+    needed_cells = -GAP_CELLS
     for place, column in enumerate(columns[at] for at in kept):
-        longest = max((len(line) for row in shown for line in row[place].splitlines()), default=0)
+        lines = (line for row in shown for line in row[place].splitlines())
+        longest = max(map(cell_len, lines), default=0)
+        is_whole = column in right or (column in whole and longest <= WHOLE_CELLS)
         table.add_column(
             column,
             justify="right" if column in right else "left",
-            no_wrap=column in right or (column in whole and longest <= WHOLE_CELLS),
+            no_wrap=is_whole,
             overflow="fold",
         )
+        longest = max(longest, len(column))
+        needed_cells += GAP_CELLS + (longest if is_whole else min(longest, FOLDED_CELLS))
     for row in shown:
         table.add_row(*(Text(cell) for cell in row))  # Text: a stored "[red]" is no markup.
     console = Console(highlight=False)
+    console.width = max(console.width, needed_cells)
     with console.capture() as drawn:  # rich itself would end the command when the reader has gone.
         console.print(table)
     click.echo(drawn.get(), nl=False)

@@ -50,6 +50,9 @@ class Kinds(Protocol):
     async def record(self, name: str, *, collection_id: Reach) -> Shelved:
         """Return a record."""
 
+    async def documents_at(self, source: str, *, collection_id: Reach, limit: int) -> list[Shelved]:
+        """Return the documents that were shelved from a source, the newest first."""
+
     async def records(
         self,
         reach: int | frozenset[int],

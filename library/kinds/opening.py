@@ -1,9 +1,11 @@
 """Open a record: its text, or some lines of it, with where they are."""
 
+import re
 from dataclasses import dataclass
 
 from library.errors import Unacceptable, UnknownRecord
 from library.kinds.citing import citation, told_by
+from library.kinds.record import Shelved
 from library.library import Library
 from library.records import Event, Reach
 from library.store.contract import Store
@@ -14,6 +16,9 @@ CHARS_MAX = 100_000
 PARTS_MAX = 400
 """Read for one answer: more than `CHARS_MAX` holds, but for parts that are hardly filled."""
 LAST_LINE = 2**40
+NAMED_MAX = 5
+"""Documents of one source that are told apart for who names that."""
+_CITATION = re.compile(r"(.+):(\d{1,12})(?:-(\d{1,12}))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,13 @@ async def open_record(
     """Return a record, a message of a chat, or lines `first_line` to `last_line` of one, at most
     `CHARS_MAX` characters of whole lines.
 
-    A document that is named by one of its parts, without lines, is opened at that part. What was
-    archived is active from then on.
+    A document that is named by one of its parts, without lines, is opened at that part; it is found
+    by its source too, and by a citation of it, as `src/app.py:10-42`. What was archived is active
+    from then on.
 
     Raises:
         UnknownRecord: there is no such one.
-        Unacceptable: it has no such lines.
+        Unacceptable: it has no such lines, or several documents have that source.
 
     """
     opened = await _opened(library.store, name, collection_id, (first_line, last_line))
@@ -64,8 +70,17 @@ async def _opened(
     try:
         record = await store.kinds.record(name, collection_id=collection_id)
     except UnknownRecord:
-        event = await store.event_by_id(name, collection_id=collection_id)
-        return _cut(event.id, [event], event.text, 1, lines, len_of(event.text))
+        try:
+            event = await store.event_by_id(name, collection_id=collection_id)
+        except UnknownRecord:
+            cited = await _cited(store, name, collection_id)
+            if cited is None:
+                raise
+            record, span = cited
+            if span is not None and first_line in (None, 1) and last_line is None:
+                first_line, last_line = span
+        else:
+            return _cut(event.id, [event], event.text, 1, lines, len_of(event.text))
     if record.facts.kind == "insight":
         [event] = await store.kinds.parts(record.no, limit=1)
         return _cut(record.id, [event], event.text, 1, lines, len_of(event.text))
@@ -80,6 +95,28 @@ async def _opened(
         raise Unacceptable("lines", f"from 1 to {count}")
     text = "".join(part.text for part in parts)
     return _cut(record.id, parts, text, parts[0].body["lines"][0], (first, last), count)
+
+
+async def _cited(
+    store: Store, name: str, collection_id: Reach
+) -> tuple[Shelved, tuple[int, int] | None] | None:
+    """Return the document that has a source, and which lines of it are cited; None: there is none.
+
+    Raises:
+        Unacceptable: there are several.
+
+    """
+    span = _CITATION.fullmatch(name)
+    named: list[tuple[str, tuple[int, int] | None]] = [(name, None)]
+    if span is not None:
+        named.append((span[1], (int(span[2]), int(span[3] or span[2]))))
+    for source, lines in named:
+        found = await store.kinds.documents_at(source, collection_id=collection_id, limit=NAMED_MAX)
+        if len(found) > 1:
+            raise Unacceptable("id", f"that of one: {source} is {', '.join(o.id for o in found)}")
+        if found:
+            return found[0], lines
+    return None
 
 
 def len_of(text: str) -> int:

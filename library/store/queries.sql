@@ -568,6 +568,13 @@ WHERE r.collection_id IN (SELECT value FROM json_each(:reach)) AND t.head_branch
   AND (:owner_no = -1 OR r.owner_no IS NULL OR r.owner_no = :owner_no)
 ORDER BY r.said_at DESC, r.thread_no DESC LIMIT :limit OFFSET :offset
 
+-- The newest first; a collection has one for each project.
+-- name: documents_at
+SELECT r.thread_no FROM record AS r JOIN thread AS t ON t.no = r.thread_no
+WHERE r.kind = 'document' AND r.source = :source AND t.head_branch IS NOT NULL
+  AND (:reach IS NULL OR r.collection_id IN (SELECT value FROM json_each(:reach)))
+ORDER BY r.said_at DESC, r.thread_no DESC LIMIT :limit
+
 -- name: owner_of_record
 SELECT owner_no FROM record WHERE thread_no = ?
 

@@ -70,6 +70,15 @@ def record_number(connection: sqlite3.Connection, name: str, collection_id: Reac
     return int(row[0])
 
 
+def documents_at(
+    connection: sqlite3.Connection, *, source: str, collection_id: Reach, limit: int
+) -> list[Shelved]:
+    """Return the documents that were shelved from a source, the newest first."""
+    where = {"source": source, "reach": reach_json(collection_id), "limit": limit}
+    rows = connection.execute(SQL["documents_at"], where).fetchall()
+    return [read_record(connection, no) for (no,) in rows]
+
+
 def read_record(connection: sqlite3.Connection, no: int) -> Shelved:
     row = connection.execute(SQL["record"], (no,)).fetchone()
     if row is None:

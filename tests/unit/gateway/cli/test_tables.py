@@ -49,6 +49,18 @@ def test_ids_are_whole_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
+@pytest.mark.parametrize("name", [UUID, "日本語のセッション名" * 2])
+def test_a_table_that_80_columns_cannot_hold_is_wider_and_not_cut(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    numbers = tuple(f"{10**at:,}" for at in range(5, 12))
+    columns = ("thread", *(f"column {at}" for at in range(7)), "text")
+    print_table(columns, [(name, *numbers, LONG)], right=columns[1:8], whole=columns[:1])
+    shown = capsys.readouterr().out
+    assert all(whole in shown for whole in (name, *numbers, *columns))
+    assert all(shown.count(word) >= LONG.count(word) for word in ("best", "worst", "wisdom"))
+
+
 def test_an_id_that_is_too_long_for_a_line_is_broken_and_not_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -105,6 +105,26 @@ def test_a_file_that_cannot_be_shelved_is_an_error_in_a_folder_too(
     assert "b.pdf" in done.stderr
 
 
+def test_a_document_is_opened_by_its_source_and_by_a_citation_of_it(
+    run: Run, tmp_path: Path
+) -> None:
+    """`open src/app.py` knew no such record."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "app.py").write_text("one = 1\ntwo = 2\nthree = 3\n")
+    assert run("shelve-document", "src/app.py").exit_code == 0
+    assert run("open", "src/app.py").stdout == "one = 1\ntwo = 2\nthree = 3\n"
+    assert run("open", "src/app.py:2-3").stdout == "two = 2\nthree = 3\n"
+    assert run("open", "src/app.py:2").stdout == "two = 2\n"
+    assert run("open", "src/app.py", "--lines", "3").stdout == "three = 3\n"
+    assert run("open", "src/app.py:9").exit_code == 1
+    assert run("open", "app.py").stderr == "Error: no event 'app.py' in this collection\n"
+    assert run("shelve-document", "src/app.py", "--project", "other").exit_code == 0
+    refused = run("open", "src/app.py")
+    assert refused.exit_code == 1
+    ids = refused.stderr.rpartition(" is ")[2].strip().split(", ")
+    assert len({run("open", one).stdout for one in ids}) == 1 and len(ids) == 2
+
+
 READING = (
     "threads",
     "sessions",
