@@ -7,12 +7,21 @@ twice, however slow the first was.
 
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import orjson
 
-from library.records import Claim, Event, IndexedEvent, Passage, Quarantined, Watermarks
+from library.kinds.filter import KINDS
+from library.records import (
+    Claim,
+    Event,
+    EventRows,
+    IndexedEvent,
+    Passage,
+    Quarantined,
+    Watermarks,
+)
 from library.store.encoding import event_id, from_micros, read_events, to_micros
 from library.store.statements import SQL
 
@@ -126,6 +135,14 @@ def indexed_after(
     for event, (seq, spans) in zip(events, rows, strict=True):
         found.append((event, IndexedEvent(seq, passages_of(seq, spans))))
     return found
+
+
+def vectors(
+    connection: sqlite3.Connection, *, where: Mapping[str, object], after: int, limit: int
+) -> list[EventRows]:
+    """Return one embedder's vectors of a collection's next events above a seq."""
+    rows = connection.execute(SQL["vectors"], {**where, "after": after, "limit": limit})
+    return [EventRows(*row[:6], KINDS.index(row[6])) for row in rows]
 
 
 def replacements(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, Self, TypeVar
 
-from library.kinds.filter import KINDS
 from library.lock import Owner, OwnerLock
 from library.records import (
     NOWHERE,
@@ -212,9 +211,8 @@ class SqliteStore:
 
     async def made_collection(self, name: str) -> int:
         """Only a new one, to be made, needs the writer."""
-        if (known := await self._read(partial(known_collection, name=name))) is not None:
-            return known
-        return await self._write(partial(collection_number, name=name))
+        found = await self.collection_id(name)
+        return found or await self._write(partial(collection_number, name=name))
 
     async def collection_names(self) -> list[str]:
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -380,18 +378,8 @@ class SqliteStore:
         self, collection_id: int, *, embedder: str, after: int, limit: int
     ) -> list[EventRows]:
         """Return one embedder's vectors of at most `limit` events with seq > `after`, by seq."""
-
-        def work(connection: sqlite3.Connection) -> list[EventRows]:
-            where = {"collection_id": collection_id, "embedder": embedder}
-            where |= {"after": after, "limit": limit}
-            return [
-                EventRows(seq, thread_no, branch_id, position, rows, at_s, KINDS.index(kind))
-                for seq, thread_no, branch_id, position, rows, at_s, kind in connection.execute(
-                    SQL["vectors"], where
-                )
-            ]
-
-        return await self._read(work)
+        where = {"collection_id": collection_id, "embedder": embedder}
+        return await self._read(partial(outbox.vectors, where=where, after=after, limit=limit))
 
     async def meta(self, key: str) -> str | None:
         """Return a note kept beside the data."""
