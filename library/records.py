@@ -20,9 +20,8 @@ DIGEST_BYTES = 16
 
 Scope = Literal["thread", "project"]
 NOWHERE = 0
-"""The number of no collection: nothing is found there."""
 Reach = int | frozenset[int] | None
-"""Collections that something may be read from: one, several, or (None) every one."""
+"""Collections that something may be read from: one, several, (None) every one, or NOWHERE."""
 Body = Mapping[str, Any]
 """One message as the client or the upstream wrote it, in its own protocol's JSON."""
 

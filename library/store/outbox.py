@@ -142,7 +142,10 @@ def vectors(
 ) -> list[EventRows]:
     """Return one embedder's vectors of a collection's next events above a seq."""
     rows = connection.execute(SQL["vectors"], {**where, "after": after, "limit": limit})
-    return [EventRows(*row[:6], KINDS.index(row[6])) for row in rows]
+    return [
+        EventRows(seq, thread_no, branch_id, position, packed, at_s, KINDS.index(kind))
+        for seq, thread_no, branch_id, position, packed, at_s, kind in rows
+    ]
 
 
 def replacements(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
