@@ -213,9 +213,11 @@ def recall(
         is_fresh=fresh,
     )
     what = Wanted(**wanted)
+    _check_written(json_path, markdown, what.misses)
     try:
         files = files_in(places)
         sets = [read(path) for path in files]
+        _check_asked(files, sets)
         with progress() as steps:
             found = asyncio.run(_measured(sets, what, options, steps))
     except (OSError, MalformedData, NothingUnrelated, PeerMissing, PeerNeedsEmbedder) as error:
@@ -233,6 +235,33 @@ def recall(
         before = markdown.read_text(encoding="utf-8") if markdown.exists() else ""
         markdown.write_text(tables.put_in(before, tables.markdown(results)), encoding="utf-8")
     click.echo(tables.text(results))
+
+
+def _check_written(*places: Path | None) -> None:
+    """Find out now, and not after an hour, that results cannot be written.
+
+    Raises:
+        Mistake: a folder is not there.
+
+    """
+    for place in places:
+        if place is not None and not place.parent.is_dir():
+            raise Mistake(f"{place.parent}: no such folder")
+
+
+def _check_asked(files: Sequence[Path], sets: Sequence[DataSet]) -> None:
+    """Make sure that there is something to measure, and that no two sets are called alike.
+
+    Raises:
+        Mistake: there is not, or they are.
+
+    """
+    names = [data.name for data in sets]
+    for file, data in zip(files, sets, strict=True):
+        if not any(talk.questions for talk in data.conversations):
+            raise Mistake(f"{file}: no question names a message of its conversation as evidence")
+        if names.count(data.name) > 1:
+            raise Mistake(f"{file}: another file is called {data.name}, too; rename one of them")
 
 
 async def _measured(

@@ -3,24 +3,29 @@
 One conversation a line, as JSON:
 `{"id", "source", "messages": [{"id", "session", "time", "role", "name", "content"}],
 "questions": [{"id", "category", "question", "evidence": [message id]}]}`. `session`, `time` (ISO
-8601) and `name` may be missing or null.
+8601) and `name` may be missing or null; so may `content` (an assistant that only calls a tool),
+`evidence` and `category`.
 
 A message without a time gets one, because records are stored with one: a minute after the one
 before it, and on the next day where a new session begins. A label that names no message of its
 conversation is left out and counted; so is a question without any other label.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 FIRST_TIME = datetime(2024, 1, 1, 9, tzinfo=UTC)
 """Of a conversation without any."""
 PAUSE = timedelta(minutes=1)
+YEARS = range(1000, 9999)
+"""A day is added here and there, and no calendar goes further."""
 FOLDER = "evidence"
 """Where such files lie in a folder that has others too."""
 
@@ -95,8 +100,8 @@ class DataSet:
 
 class _Message(msgspec.Struct):
     id: str | int
-    role: str
-    content: str
+    role: Annotated[str, msgspec.Meta(min_length=1)]
+    content: str | None = None
     session: str | int | None = None
     time: str | None = None
     name: str | None = None
@@ -104,14 +109,14 @@ class _Message(msgspec.Struct):
 
 class _Question(msgspec.Struct):
     question: str
-    evidence: list[str | int]
+    evidence: list[str | int] | None = None
     id: str | int = ""
-    category: str | int = "all"
+    category: str | int | None = None
 
 
 class _Line(msgspec.Struct):
     id: str | int
-    messages: list[_Message]
+    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
     questions: list[_Question]
 
 
@@ -150,19 +155,23 @@ def read(path: Path) -> DataSet:
 
     """
     data = path.read_bytes()
-    conversations = []
+    conversations: dict[str, Conversation] = {}
     labels = questions = 0
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(data.removeprefix(BOM_UTF8).splitlines(), 1):
         if not line.strip():
             continue
         try:
             conversation, unknown, unanswered = _conversation(_DECODER.decode(line))
+            if conversation.id in conversations:
+                raise ValueError("two conversations have one id")
         except (msgspec.DecodeError, ValueError) as error:
             raise MalformedData(path, number, str(error)) from error
-        conversations.append(conversation)
+        conversations[conversation.id] = conversation
         labels += unknown
         questions += unanswered
-    return DataSet(path.stem, sha256(data).hexdigest(), tuple(conversations), labels, questions)
+    return DataSet(
+        path.stem, sha256(data).hexdigest(), tuple(conversations.values()), labels, questions
+    )
 
 
 def _conversation(line: _Line) -> tuple[Conversation, int, int]:
@@ -172,12 +181,13 @@ def _conversation(line: _Line) -> tuple[Conversation, int, int]:
         raise ValueError("two messages have one id")
     questions, unknown = [], 0
     for at, one in enumerate(line.questions):
-        labels = dict.fromkeys(str(label) for label in one.evidence)
+        labels = dict.fromkeys(str(label) for label in one.evidence or ())
         evidence = tuple(label for label in labels if label in known)
         unknown += len(labels) - len(evidence)
         if evidence:
             name = f"{line.id}/{one.id if one.id != '' else at}"
-            questions.append(Asked(name, str(one.category), one.question, evidence))
+            category = "all" if one.category is None else str(one.category)
+            questions.append(Asked(name, category, one.question, evidence))
     unanswered = len(line.questions) - len(questions)
     return Conversation(str(line.id), messages, tuple(questions)), unknown, unanswered
 
@@ -187,7 +197,7 @@ def _said(messages: Sequence[_Message]) -> Iterator[Said]:
     for one in messages:
         session = "" if one.session is None else str(one.session)
         at = _next_time(before, session) if one.time is None else _time(one.time)
-        before = Said(str(one.id), session, at, one.role, one.name or None, one.content)
+        before = Said(str(one.id), session, at, one.role, one.name or None, one.content or "")
         yield before
 
 
@@ -207,4 +217,6 @@ def _time(text: str) -> datetime:
 
     """
     at = datetime.fromisoformat(text)
+    if at.year not in YEARS:
+        raise ValueError(f"{text} is of no year from {YEARS.start} to {YEARS.stop - 1}")
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -115,6 +115,18 @@ def test_unrelated_questions_need_a_second_conversation(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
-    done = bench("--data", str(tmp_path / "none.jsonl"))
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [f"Error: {tmp_path / 'none.jsonl'}: no such file or folder"]
+    none, empty, other = tmp_path / "none.jsonl", tmp_path / "empty.jsonl", tmp_path / "other"
+    empty.touch()
+    other.mkdir()
+    (other / DATA.name).write_bytes(DATA.read_bytes())
+    asked = "no question names a message of its conversation as evidence"
+    twice = f"{DATA}: another file is called {DATA.stem}, too; rename one of them"
+    for arguments, said in (
+        ((none,), f"{none}: no such file or folder"),
+        ((empty,), f"{empty}: {asked}"),
+        ((DATA, "--data", other), twice),
+        ((DATA, "--json", tmp_path / "not" / "there.json"), f"{tmp_path / 'not'}: no such folder"),
+    ):
+        done = bench("--data", *map(str, arguments), *NO_MODEL, "--cache", str(tmp_path / "cache"))
+        assert done.returncode == 2
+        assert done.stderr.splitlines() == [f"Error: {said}"]

@@ -79,6 +79,19 @@ def test_a_set_is_known_by_the_digest_of_its_bytes(tmp_path: Path) -> None:
             json.dumps({"id": "a", "messages": [message("1", "a", "May")], "questions": []}),
             "Invalid isoformat",
         ),
+        (
+            json.dumps({"id": "a", "messages": [message("1", "a", "9999-12-31")], "questions": []}),
+            "is of no year from 1000",
+        ),
+        ('{"id": "a", "messages": [], "questions": []}', "of length >= 1"),
+        (
+            json.dumps({"id": "a", "messages": [message("1", "a", role="")], "questions": []}),
+            "of length >= 1",
+        ),
+        (
+            '{"id": "a", "messages": [{"id": 1, "role": "user"}], "questions": []}\n' * 2,
+            "two conversations have one id",
+        ),
     ],
 )
 def test_what_is_not_of_the_form_is_refused_with_its_line(
@@ -86,8 +99,24 @@ def test_what_is_not_of_the_form_is_refused_with_its_line(
 ) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(f"\n{line}\n", encoding="utf-8")
-    with pytest.raises(MalformedData, match=rf"bad\.jsonl, line 2: .*{reason}"):
+    with pytest.raises(MalformedData, match=rf"bad\.jsonl, line [23]: .*{reason}"):
         read(path)
+
+
+def test_what_other_makers_leave_out_or_write_as_null_is_read(tmp_path: Path) -> None:
+    """An agent's transcript has no text where a tool is called; Windows puts a mark in front."""
+    path = tmp_path / "one.jsonl"
+    called = {"id": 1, "role": "assistant", "content": None, "tool_calls": []}
+    asked = {"question": "Which?", "evidence": [2], "category": None}
+    unlabelled = {"question": "Which?", "evidence": None}
+    messages = [called, {"id": 2, "role": "tool", "content": "8.2"}, {"id": 3, "role": "user"}]
+    line = {"id": "talk", "messages": messages, "questions": [asked, unlabelled]}
+    path.write_text(json.dumps(line) + "\r\n", encoding="utf-8-sig")
+    data = read(path)
+    (talk,) = data.conversations
+    assert [one.text for one in talk.messages] == ["", "8.2", ""]
+    assert [(one.category, one.evidence) for one in talk.questions] == [("all", ("2",))]
+    assert data.questions_left_out == 1
 
 
 def test_a_folder_stands_for_its_files_or_those_of_its_evidence(tmp_path: Path) -> None:
