@@ -57,6 +57,24 @@ def test_the_folder_is_a_quarter_of_the_weights_and_the_same_each_time(
     assert os.listdir(tmp_path) == ["again"]
 
 
+def test_the_states_of_the_tokens_are_a_second_output_whose_mean_is_the_row(
+    minilm: OnnxModel,
+) -> None:
+    """Issue 3: mean pooling, unit rows, token states as a second output."""
+    for text in TEXTS:
+        ids, _ = minilm._encoded(text)
+        given = {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)))}
+        given["attention_mask"] = given["attention_mask"].astype(np.int64)
+        names = ["sentence_embedding", "token_embeddings"]
+        (row,), (states,) = minilm._session.run(names, given)
+        assert states.shape == (len(ids), minilm.dim)
+        assert np.allclose(np.linalg.norm(states, axis=1), 1.0, atol=1e-3)
+        assert np.isclose(np.linalg.norm(row), 1.0, atol=1e-3)
+        mean = states.mean(axis=0)
+        # The row is the mean of states that are not of unit length yet: nearly the same direction.
+        assert row @ mean / np.linalg.norm(mean) > 0.98, text
+
+
 def test_a_folder_that_is_there_is_replaced_whole(weights: Path, tmp_path: Path) -> None:
     folder = tmp_path / "m"
     folder.mkdir()
