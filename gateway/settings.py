@@ -102,7 +102,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "recalled records they fill this share of what pins leave them, and the prompt's "
             "prefix then stays the same a while."
         ),
-    ] = 0.5
+    ] = 0.45
     window_high_water: Annotated[
         Share,
         Meta(description="They overflow at this share, and where the desk finds no room."),

@@ -65,7 +65,7 @@ class Policy:
     """The model's context window; None: unknown, so only `budget_tokens` limits."""
     reply_reserve_tokens: int = 1_024
     """Kept free of the window for the reply where the client sets no maximum."""
-    window_low_water: float = 0.5
+    window_low_water: float = 0.45
     """When the recent window overflows it is cut down, so that it and the desk fill this share of
     what pins leave them: the prompt's prefix then stays the same for several turns."""
     window_high_water: float = 1.0

@@ -126,7 +126,7 @@ def test_a_window_stands_still_while_a_small_desk_fits_beside_it(talk: Talk) -> 
     policy = Policy(budget_tokens=1_200, desk_tokens=350, protected_tokens=0)
     before = talk.say(NOTHING, policy)
     own_tokens = policy.budget_tokens - policy.desk_tokens
-    for _ in range(12):
+    for _ in range(20):
         if before.parts["window"] <= own_tokens:
             before = talk.say(NOTHING, policy, reply="An answer. " * 6)
     assert before.parts["window"] > own_tokens
