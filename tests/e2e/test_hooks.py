@@ -8,6 +8,7 @@ import re
 import resource
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,14 @@ from tests.e2e.conftest import StartGateway
 from tests.e2e.gateway_process import COMMAND, ROOT, clean_environment, events, wait_until
 
 RECORDED = ROOT / "tests" / "fixtures" / "hooks" / "claude-code-2.1.332"
+PATIENT = (
+    sys.executable,
+    "-c",
+    "from gateway.hooks import command; command.SAVE_WAIT_S = 50.0\n"
+    "from gateway.cli.main import cli; cli()",
+)
+"""The command on a machine that is busy with other tests: how long a save is waited for has a test
+of its own."""
 CPU_S = 0.3
 """Of the whole command, which takes half of that."""
 
@@ -66,7 +75,14 @@ def stored(db: Path) -> list[dict[str, Any]]:
 def hooked(name: str, given: Any, *more: str, language: str = "en") -> Any:
     """Run a hook, which must end with code 0; return what it answers."""
     done = subprocess.run(
-        [*COMMAND, "hook", name, "--language", language, *more],
+        [
+            *(PATIENT if name == "pre-compact" else COMMAND),
+            "hook",
+            name,
+            "--language",
+            language,
+            *more,
+        ],
         input=given if isinstance(given, bytes) else json.dumps(given).encode(),
         capture_output=True,
         env=clean_environment({"embedder": "none"}),
