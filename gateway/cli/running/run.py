@@ -26,6 +26,7 @@ from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
 from gateway.cli.tables import counted
 from gateway.configuration import Loaded, flag, shown
+from gateway.exchange import State
 from gateway.refusals import AddressForbidden, UnknownPath
 from gateway.settings import AUTO, Settings
 
@@ -142,14 +143,17 @@ def _told(settings: Settings, first: int) -> str:
 
 
 def saved(reports: list[dict[str, Any]], *, database: str) -> str:
-    """Return a line about some turns: requests, tokens, and what was not sent."""
+    """Return a line about some turns: requests, tokens, and what was not sent. Of those that were
+    refused nothing was saved: a second line says what the largest would have needed."""
     if not reports:
         return "library-of-context: no request came through the gateway"
-    asked = sum(report.get("client_tokens") or 0 for report in reports)
+    refused = [report for report in reports if report.get("state") == State.REFUSED]
+    went_out = [report for report in reports if report.get("state") != State.REFUSED]
+    asked = sum(report.get("client_tokens") or 0 for report in went_out)
     sent = sum(
         (report.get("client_tokens") if report.get("is_observe") else report.get("prompt_tokens"))
         or 0
-        for report in reports
+        for report in went_out
     )
     saving = f"{asked - sent:,} saved"
     if asked > sent:
@@ -160,5 +164,16 @@ def saved(reports: list[dict[str, Any]], *, database: str) -> str:
     return (
         f"library-of-context: {counted(len(reports), 'request')} of "
         f"{counted(len(threads), 'thread')}, recorded in "
-        f"{database}; {asked:,} tokens came, {sent:,} were sent, {saving}"
+        f"{database}; {asked:,} tokens came, {sent:,} were sent, {saving}{_refusals(refused)}"
+    )
+
+
+def _refusals(refused: list[dict[str, Any]]) -> str:
+    """Return a line about refused turns, which a program may tell in words of its own."""
+    if not refused:
+        return ""
+    worst = max(refused, key=lambda report: report.get("client_tokens") or 0)
+    return (
+        f"\nlibrary-of-context: {counted(len(refused), 'request')} refused: "
+        f"{worst.get('error') or 'see `library-of-context reports`'}"
     )

@@ -85,3 +85,15 @@ def test_what_was_sent_beyond_what_came_is_told() -> None:
     for came, sent, told in ((10, 4, "6 saved (60%)"), (4, 4, "0 saved"), (4, 10, "6 more than")):
         turn = {"thread_id": "a", "client_tokens": came, "prompt_tokens": sent}
         assert f"{sent} were sent, {told}" in saved([turn], database="a.db")
+
+
+def test_what_was_refused_is_told_with_the_reason_and_saved_nothing() -> None:
+    """Claude Code at the default budget: `39,876 came, 0 were sent, 39,876 saved (100%)`."""
+    small, large = (
+        {"thread_id": "a", "state": "refused", "client_tokens": count, "error": f"needs {count}"}
+        for count in (9_000, 39_876)
+    )
+    done = {"thread_id": "a", "state": "done", "client_tokens": 10, "prompt_tokens": 10}
+    first, second = saved([done, large, small], database="a.db").splitlines()
+    assert first.endswith("recorded in a.db; 10 tokens came, 10 were sent, 0 saved")
+    assert second == "library-of-context: 2 requests refused: needs 39876"
