@@ -255,7 +255,9 @@ class Catalogue:
     async def _fill(self, lexical: Lexical) -> None:
         batches = self._store.indexed_events(after=lexical.highest_seq, batch=_REBUILD_BATCH)
         async for batch in batches:
-            await _add(lexical, [(event, indexed.passages) for event, indexed in batch])
+            mine = [(event, indexed.passages) for event, indexed in batch]
+            # Every search finds less until this is done.
+            await _add(lexical, mine, is_waited_for=True)
             await self._commit(lexical)
 
     async def _commit(self, lexical: Lexical) -> None:
@@ -265,9 +267,14 @@ class Catalogue:
             self._on_change()
 
 
-async def _add(lexical: Lexical, batch: Sequence[tuple[Event, Sequence[Passage]]]) -> None:
+async def _add(
+    lexical: Lexical,
+    batch: Sequence[tuple[Event, Sequence[Passage]]],
+    *,
+    is_waited_for: bool = False,
+) -> None:
     def add() -> None:
-        breath = Breath()
+        breath = Breath(is_waited_for=is_waited_for)
         for event, passages in batch:
             replaced: tuple[int, ...] = (event.seq,)
             for at in range(0, len(passages), _BITE_PASSAGES):

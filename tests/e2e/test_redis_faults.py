@@ -118,7 +118,8 @@ class Three:
     def ask(self, *, between: Callable[[], object] | None = None) -> str:
         """Ask all three the same; return what the answer of the last one lacked.
 
-        `between` happens when what the first worked out is in Redis, and the last was not asked.
+        `between` happens when what the first worked out is in Redis, or could not be put there, and
+        the last was not asked.
         """
         for gateway in self.gateways:
             gateway.wait_indexed()
@@ -126,13 +127,13 @@ class Three:
         _, wanted, _ = self.post(self.plain, text)
         assert b"<reading_desk" in wanted
         kept = self.server.ask("DBSIZE") if between else 0
-        given_up = figures(self.first)["redis/opened"]
+        failures = figures(self.first)["redis/failures"]
         assert self.post(self.first, text)[1] == wanted
         if between is not None:
             until(
                 lambda: (
                     self.server.ask("DBSIZE") > kept
-                    or figures(self.first)["redis/opened"] > given_up
+                    or figures(self.first)["redis/failures"] > failures
                 )
             )
             between()

@@ -249,7 +249,7 @@ def test_nothing_crosses_a_collection(turns: list[tuple[str, str | None, list[Sa
 
     async def work(store: SqliteStore) -> None:
         seqs: dict[str, set[int]] = {"one": set(), "two": set()}
-        numbers = {name: await store.collection_id(name) for name in seqs}
+        numbers = {name: await store.made_collection(name) for name in seqs}
         for number, (collection, session_id, said) in enumerate(turns):
             client = Client(store, collection, session_id, name=f"n{number}")
             recorded = await client.ask(said, "a")
