@@ -150,14 +150,22 @@ def _br(body: bytes, limit_bytes: int) -> bytes:
 def _zstd(body: bytes, limit_bytes: int) -> bytes:
     from backports import zstd  # Here: only such bodies need it.
 
+    out, at = bytearray(), 0
     decoder: Any = zstd.ZstdDecompressor()
     try:
-        out: bytes = decoder.decompress(body, max_length=limit_bytes + 1)
+        while at < len(body):
+            if decoder.eof:  # Several frames are one text (RFC 8878, 3).
+                decoder = zstd.ZstdDecompressor()
+            piece = body[at : at + _STEP_BYTES]
+            out += decoder.decompress(piece, max_length=limit_bytes + 1 - len(out))
+            if len(out) > limit_bytes:
+                return bytes(out)
+            at += len(piece) - len(decoder.unused_data)
     except zstd.ZstdError as error:
         raise BodyUnreadable("zstd") from error
-    if len(out) <= limit_bytes and not decoder.eof:
+    if body and not decoder.eof:
         raise BodyUnreadable("zstd")
-    return out
+    return bytes(out)
 
 
 _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {

@@ -12,12 +12,17 @@ from collections.abc import AsyncIterable
 import httptools
 
 HEAD_BYTES_MAX = 262_144
-"""Of an answer's head; some providers send several kilobytes, nobody so many."""
+"""Of an answer's head, or of what stands behind a chunk; some providers send several kilobytes,
+nobody so many."""
 HELD_BYTES_MAX = 262_144
 """Of an answer that nobody reads yet."""
 PIECE_BYTES = 262_144
 """A longer request is written in pieces of this, as they are taken: to hand over all of it at once
 would hold the event loop, and asyncio's own transports copy what is left with each write."""
+
+
+STATUS_MAX = 599
+"""What is above is none (RFC 9110, 15), and our server could not say it."""
 
 
 class Malformed(ValueError):
@@ -33,7 +38,7 @@ class Connection(asyncio.Protocol):
     _is_bodiless: bool
     _is_sent: bool
     _has_head: bool
-    _head_bytes: int
+    _dry_bytes: int
     _held: list[bytes]
     _held_bytes: int
     _is_paused: bool
@@ -168,7 +173,7 @@ class Connection(asyncio.Protocol):
             lenient_spaces_after_chunk_size=True,
         )
         self._is_bodiless = is_bodiless
-        self._head_bytes = 0
+        self._dry_bytes = 0
         self._held = []
         self._held_bytes = 0
         self._is_paused = False
@@ -187,14 +192,14 @@ class Connection(asyncio.Protocol):
         if not self._is_asked:
             self.abort()
             return
+        held_bytes = self._held_bytes
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(Malformed(f"no HTTP/1.1: {error}"))
-        if not self._has_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX:
-                self._fail(Malformed(f"its head has more than {HEAD_BYTES_MAX} bytes"))
+        self._dry_bytes = self._dry_bytes + len(data) if self._held_bytes == held_bytes else 0
+        if self._dry_bytes > HEAD_BYTES_MAX and not self._is_complete:
+            self._fail(Malformed(f"its head or trailers have more than {HEAD_BYTES_MAX} bytes"))
         if self._held_bytes > HELD_BYTES_MAX and not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
@@ -235,7 +240,8 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:  # Else it stands behind a chunked body.
-            self.headers.append((name, value))
+            # Some lines have a space before the colon, which goes no further (RFC 9112, 5.1).
+            self.headers.append((name.rstrip(), value))
 
     def on_headers_complete(self) -> None:
         if self._has_head:
@@ -243,6 +249,9 @@ class Connection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status < 200:  # "Continue", "Early Hints": the answer is yet to come.
             self.headers = []
+            return
+        if status > STATUS_MAX:
+            self._fail(Malformed(f"there is no status {status}"))
             return
         self.status, self._has_head = status, True
         self._is_complete = self._is_bodiless

@@ -95,17 +95,20 @@ class _Zstd:
     def __init__(self) -> None:
         from backports import zstd  # Here: only such answers need it.
 
-        self._decoder: Any = zstd.ZstdDecompressor()
+        self._make = zstd.ZstdDecompressor
+        self._decoder: Any = self._make()
         self._error = zstd.ZstdError
         self._has_begun = False
 
     def steps(self, data: bytes) -> Iterator[bytes]:
         self._has_begun = True
         try:
-            while not self._decoder.eof:
+            while True:
+                if self._decoder.eof and data:  # Several frames are one text (RFC 8878, 3).
+                    self._decoder = self._make()
                 yield self._decoder.decompress(data, max_length=STEP_BYTES)
-                data = b""
-                if self._decoder.needs_input:
+                data = self._decoder.unused_data
+                if not data and (self._decoder.eof or self._decoder.needs_input):
                     break
         except self._error as error:
             raise ValueError(f"its encoding is damaged: {error}") from error

@@ -63,7 +63,7 @@ def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
     """
     parts = read_fields(body, items=PROMPT, what="text completions")
     fields = parts.fields
-    given = orjson.loads(bytes(parts.written.get(PROMPT, b"null")))
+    given = _given(bytes(parts.written.get(PROMPT, b"null")))
     text = _text_in(given)
     if not all(fields.get(name) is None or fields[name] in _UNASKED[name] for name in _UNASKED):
         raise MalformedRequest("nothing may be left out of this prompt", param=PROMPT)
@@ -84,6 +84,13 @@ def decode(body: bytes, seen: Seen | None = None) -> ClientRequest:
         is_stream=fields.get("stream") is True,
         reply_tokens=positive(fields.get("max_tokens")),
     )
+
+
+def _given(written: bytes) -> Any:
+    try:
+        return orjson.loads(written)
+    except orjson.JSONDecodeError as error:  # As bytes that are no UTF-8: see `read_fields`.
+        raise MalformedRequest(f"the prompt is not valid JSON: {error}", param=PROMPT) from error
 
 
 def _text_in(given: Any) -> str:

@@ -44,6 +44,17 @@ async def test_a_bare_deflate_stream_and_gzip_members_are_understood() -> None:
     assert await decoded(two, "gzip", limit_bytes=LIMIT) == b"onetwo"
 
 
+async def test_zstd_frames_in_a_row_are_one_body() -> None:
+    """Whoever ends a frame with each write sends them; all but the first was left out, unsaid."""
+    frames = [zstd.compress(b"%d" % at) for at in range(2_000)]
+    whole = b"".join(b"%d" % at for at in range(2_000))
+    assert await decoded(b"".join(frames), "zstd", limit_bytes=LIMIT) == whole
+    with pytest.raises(BodyUnreadable):
+        await decoded(b"".join(frames)[:-1], "zstd", limit_bytes=LIMIT)
+    with pytest.raises(BodyTooLarge):
+        await decoded(b"".join(frames), "zstd", limit_bytes=len(whole) - 1)
+
+
 async def test_many_members_are_decoded_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """DESIGN 1.13: a body of 8 MiB held a thread for a minute, and more for hours."""
     fed_bytes: list[int] = []

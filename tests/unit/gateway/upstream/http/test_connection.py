@@ -77,6 +77,7 @@ async def test_an_answer_without_a_body_is_whole_with_its_head(
         b"220 mail.example ready\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nx: " + b"y" * (2 * HEAD_BYTES_MAX),
+        b"HTTP/1.1 999 No\r\ncontent-length: 2\r\n\r\nok",
     ],
 )
 async def test_what_is_no_answer_is_refused_and_the_connection_closed(
@@ -100,6 +101,28 @@ async def test_an_answer_that_is_cut_brings_what_came_and_then_says_so(
     """CASES D7, D9."""
     async with raw_server(saying(answer)) as server:
         connection = await ask(pool, server)
+        assert await connection.read(2.0) == b"hello"
+        with pytest.raises(ConnectionError):
+            await connection.read(2.0)
+
+
+@pytest.mark.parametrize("last", [b"0\r\nx: ", b"0\r\n", b"5;"])
+async def test_trailers_and_extensions_without_end_are_refused(pool: Pool, last: bytes) -> None:
+    """DESIGN 1.13: the parser put one trailer together for as long as it came, in squared time."""
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"
+    line = b"x: y\r\n" if last.endswith(b"\n") else b"y"
+    async with raw_server(saying(head + last + line * (2 * HEAD_BYTES_MAX))) as server:
+        connection = await ask(pool, server)
+        with pytest.raises(Malformed):
+            await whole(connection)
+
+
+async def test_a_space_before_a_colon_is_no_part_of_the_name(pool: Pool) -> None:
+    """Our server says no such name; and the answer ends where it says, or it is cut."""
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length : 9\r\n\r\nhello"
+    async with raw_server(saying(answer)) as server:
+        connection = await ask(pool, server)
+        assert connection.headers == [(b"content-length", b"9")]
         assert await connection.read(2.0) == b"hello"
         with pytest.raises(ConnectionError):
             await connection.read(2.0)

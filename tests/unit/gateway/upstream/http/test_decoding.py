@@ -22,6 +22,7 @@ ENCODED = {
     b" Deflate": zlib.compress(TEXT)[2:-4],
     b"br": brotli.compress(TEXT),
     b"zstd": zstd.compress(TEXT),
+    b" Zstd": zstd.compress(TEXT[:100]) + zstd.compress(TEXT[100:]),
 }
 
 
@@ -49,6 +50,7 @@ def test_no_step_is_larger_than_the_bound(encoding: bytes) -> None:
     encoders: dict[bytes, Callable[[bytes], bytes]] = {
         b"br": partial(brotli.compress, quality=3),
         b"zstd": zstd.compress,
+        b" Zstd": zstd.compress,
         b"deflate": zlib.compress,
         b" Deflate": lambda plain: zlib.compress(plain)[2:-4],
     }

@@ -44,6 +44,13 @@ def test_what_was_read_before_is_not_read_again() -> None:
     assert all(one is other for one, other in zip(first[:-1], again, strict=False))
 
 
+@pytest.mark.parametrize("byte", [b"\xff", b"\xed\xa0\x80"])
+def test_a_prompt_that_is_no_utf8_is_left_to_the_upstream(byte: bytes) -> None:
+    """It ended with a 500; what cannot be read here, another parser may read."""
+    with pytest.raises(MalformedRequest):
+        decode(b'{"model": "m", "prompt": "a ' + byte + b' b"}')
+
+
 @pytest.mark.parametrize(
     "fields",
     [
