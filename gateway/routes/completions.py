@@ -15,17 +15,16 @@ lists, and objects (`prompt_string`) too.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from gateway.body import decoded, read_body
 from gateway.core import Gateway
 from gateway.middleware import visit_of
-from gateway.routes.governed import OFF_LOOP_BYTES, Governed, policy
+from gateway.routes.governed import OFF_LOOP_BYTES, Governed, policy, received
 from gateway.routes.passthrough import PassThrough
 from gateway.wire.completions.wire import COMPLETIONS
 from gateway.wire.lenient import dumped, loaded, mended
@@ -46,31 +45,19 @@ class Completions:
         self._pass_through = pass_through
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        settings, visit = self._gateway.settings, visit_of(scope)
-        headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
-        limit_bytes = settings.max_body_bytes
-        body = await read_body(receive, limit_bytes=limit_bytes, count=visit.stay.take_bytes)
-        plain = body
-        if "content-encoding" in headers:
-            plain = await decoded(body, headers["content-encoding"], limit_bytes=limit_bytes)
-            visit.stay.take_bytes(max(len(plain) - len(body), 0))
+        limit_bytes = self._gateway.settings.max_body_bytes
+        body, plain = await received(scope, receive, limit_bytes=limit_bytes)
         try:
             request = await self._governed.decoded(plain)
         except MalformedRequest:
-            await self._hold(scope, receive, send, headers, body, plain)
+            await self._hold(scope, receive, send, body, plain)
             return
         turn = await self._governed.turn_of(scope, plain, request)
         _, _, relay = self._gateway.opened()
         await relay.run(turn, receive, send)
 
     async def _hold(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        headers: Mapping[str, str],
-        body: bytes,
-        plain: bytes,
+        self, scope: Scope, receive: Receive, send: Send, body: bytes, plain: bytes
     ) -> None:
         """Pass a request through if its prompts are within the budget; `plain` is its body decoded.
 
@@ -80,11 +67,11 @@ class Completions:
         """
         is_large = len(plain) > OFF_LOOP_BYTES
         asked = await asyncio.to_thread(_asked, plain) if is_large else _asked(plain)
-        told = await self._checked(scope, headers, asked, is_large=is_large)
+        told = await self._checked(scope, asked, is_large=is_large)
         await self._pass_through(scope, _again(body, receive), _telling(send, told))
 
     async def _checked(
-        self, scope: Scope, headers: Mapping[str, str], asked: "_Asked", *, is_large: bool
+        self, scope: Scope, asked: "_Asked", *, is_large: bool
     ) -> list[tuple[bytes, bytes]]:
         """Return the headers that tell what the prompt counts.
 
@@ -96,7 +83,7 @@ class Completions:
         principal = visit_of(scope).principal
         target = routing.target(asked.model, principal)
         governing = settled(
-            policy(self._gateway.settings, target, principal, headers), OwnSettings()
+            policy(self._gateway.settings, target, principal, Headers(scope=scope)), OwnSettings()
         )
         budget = allowed_tokens(governing, reply_tokens=asked.reply_tokens)
         counter = self._gateway.counter_of(target, is_text=True)

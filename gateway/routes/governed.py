@@ -70,17 +70,7 @@ class Governed:
 
     async def turn(self, scope: Scope, receive: Receive) -> Turn:
         """Return the turn that a request asks for."""
-        settings, visit = self._gateway.settings, visit_of(scope)
-        headers = Headers(scope=scope)
-        body = await read_body(
-            receive, limit_bytes=settings.max_body_bytes, count=visit.stay.take_bytes
-        )
-        if "content-encoding" in headers:
-            sent_bytes = len(body)
-            body = await decoded(
-                body, headers["content-encoding"], limit_bytes=settings.max_body_bytes
-            )
-            visit.stay.take_bytes(max(len(body) - sent_bytes, 0))
+        _, body = await received(scope, receive, limit_bytes=self._gateway.settings.max_body_bytes)
         return await self.turn_of(scope, body, await self.decoded(body))
 
     async def turn_of(self, scope: Scope, body: bytes, request: ClientRequest) -> Turn:
@@ -272,6 +262,17 @@ class _Posting:
         if prepared.plan is None or not report.thread_id:
             return UNCACHED
         return Caching(kind, key=report.thread_id, stays=report.placement != "user")
+
+
+async def received(scope: Scope, receive: Receive, *, limit_bytes: int) -> tuple[bytes, bytes]:
+    """Return a request's body as it came, and without its content-encoding; what both take of the
+    memory counts for its visit. Raises what `gateway.body` does."""
+    visit, encoding = visit_of(scope), Headers(scope=scope).get("content-encoding")
+    body = plain = await read_body(receive, limit_bytes=limit_bytes, count=visit.stay.take_bytes)
+    if encoding is not None:
+        plain = await decoded(body, encoding, limit_bytes=limit_bytes)
+        visit.stay.take_bytes(max(len(plain) - len(body), 0))
+    return body, plain
 
 
 def upstream_headers(

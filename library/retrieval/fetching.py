@@ -60,12 +60,14 @@ class Look:
 
     def nearest(self, where: Where, *, limit: int) -> "Ints":
         """Return the keys of the passages in scope that are most like the question, best first."""
+        # Here and not above: numpy costs 11 MB, and who has rows has loaded it.
         from library.vectors.matrices import nearest
 
         return nearest(self.matrices, self.row, where, limit=limit)
 
     def with_cosines(self, found: "Candidates") -> "Candidates":
         """Return passages with how like the question they are, where they have a vector."""
+        # As above.
         from library.vectors.matrices import cosines
 
         return found.with_cosines(cosines(self.matrices, self.row, found.keys))
@@ -160,7 +162,7 @@ def look_around(
 ) -> "Candidates":
     """Return what stands beside the best and was not found, and how like the question it is."""
     if not weights.neighbours:
-        return lexical.around(where, [], limit=0)
+        return no_candidates()
     best = found.strongest(NEIGHBOURS_OF, by_words=weights.lexical, by_row=weights.dense)
     have = {*zip(found["branch_id"].tolist(), found["position"].tolist(), strict=True)}
     places = {
@@ -174,6 +176,7 @@ def look_around(
 
 
 def no_candidates() -> "Candidates":
+    # Here and not above: numpy costs 11 MB, owed by the first search only.
     from library.retrieval.candidates import Candidates
 
     return Candidates.of([])
