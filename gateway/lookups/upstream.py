@@ -18,7 +18,7 @@ An upstream that fails in a later round fails the answer: by its own status whil
 shown, in a stream by an error event.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, suppress
 
 import orjson
@@ -257,15 +257,15 @@ class SplicedReply:
                 if not (reader.is_truncated or self._has_room_for(len(chunk))):
                     reader.keep_no_more()
                     blocks.limit_bytes = min(blocks.limit_bytes, CRAMPED_BYTES_MAX)
-                ready = _shown(blocks.feed(chunk), splice, reader)
+                for ready in _shown(blocks.feed(chunk), splice, reader):
+                    yield ready
                 if reader.is_truncated and not has_let_go:
                     has_let_go = True
-                    ready += splice.let_go()
-                if ready:
-                    yield ready
+                    if ready := splice.let_go():
+                        yield ready
                 if splice.is_waiting and splice.has_ended:
                     return
-        if ready := _shown(blocks.finish(), splice, reader):
+        for ready in _shown(blocks.finish(), splice, reader):
             yield ready
 
     async def _opened(self, request: UpstreamRequest) -> UpstreamReply:
@@ -294,14 +294,24 @@ class SplicedReply:
         await self._reply.aclose()
 
 
-def _shown(found: Iterable[Block], splice: Splice, reader: ReplyReader) -> bytes:
-    """Return what the client is shown of some events, which `reader` is told of."""
+def _shown(found: Iterable[Block], splice: Splice, reader: ReplyReader) -> Iterator[bytes]:
+    """Yield what the client is shown of some events, which `reader` is told of, in one piece; what
+    stands in front of an event that is too long is shown, too, since it is recorded.
+
+    Raises:
+        UpstreamFailed: an event is too long.
+
+    """
     out = b""
+    failure = None
     try:
         for block in found:
             if block.data is not None:
                 reader.add(SseEvent(block.data, block.name))
             out += splice.take(block)
     except EventTooLong as error:
-        raise UpstreamFailed("broken", str(error)) from error
-    return out
+        failure = error
+    if out:
+        yield out
+    if failure is not None:
+        raise UpstreamFailed("broken", str(failure)) from failure

@@ -160,14 +160,17 @@ async def test_no_more_of_a_stream_is_counted_than_may_be_kept() -> None:
     assert 5_000 <= sum(counted) <= 8_000 < len(body)
 
 
+@pytest.mark.parametrize("is_one_piece", [False, True])
 @pytest.mark.parametrize("name", WIRE_NAMES)
 async def test_an_event_that_is_too_long_to_be_looked_at_breaks_the_stream_and_is_not_shown(
-    name: str,
+    name: str, is_one_piece: bool
 ) -> None:
-    """DESIGN 1.13: in Responses the last event repeats every call."""
+    """DESIGN 1.13: in Responses the last event repeats every call. What came in front of it is
+    shown: it is recorded, too."""
     events = STREAMS[name]([("words", "I look."), ("ours", "x")]).split(b"\n\n")
     events[-2] += b" " * 20_000
     pieces = [event + b"\n\n" for event in events[:-1]]
+    pieces = [b"".join(pieces)] if is_one_piece else pieces
     reply = await opened(name, Replies(pieces, headers=EVENTS), limit_bytes=10_000)
     shown = bytearray()
     with pytest.raises(UpstreamFailed, match="longer than 10000 bytes"):
