@@ -29,6 +29,8 @@ from tests.e2e.talk import MODEL, filler, texts
 
 LOOK: Any = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}
 PATCH: Any = {"type": "custom", "name": "patch", "description": "Changes files."}
+AGENTS: Any = {"type": "namespace", "name": "agents", "description": "Of agents.",
+               "tools": [LOOK, PATCH]}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,49 @@ def test_tools_of_both_kinds_are_called_and_answered(
     sent = upstream.last.json["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool"]
     assert [one["id"] for one in sent[1]["tool_calls"]] == [f"a{topic}", f"b{topic}"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_tools_of_a_namespace_are_called_side_by_side_and_answered(
+    sdk: openai.OpenAI, upstream: StubUpstream, topic: str, is_stream: bool
+) -> None:
+    """Codex has its sub-agents and the tools of its MCP servers in namespaces."""
+    made = [
+        call(f"a{topic}", "agents__look", '{"q": "x"}'),
+        call(f"b{topic}", "agents__patch", '{"input": "*** Begin Patch"}'),
+        call(f"c{topic}", "look", "{}"),
+    ]
+    if is_stream:
+        parts = [chunk({"tool_calls": [{"index": at, **one}]}) for at, one in enumerate(made)]
+        answer = stream([ROLE, *parts, chunk({}, finish="tool_calls"), usage_event(), DONE])
+    else:
+        answer = calls(*made)
+    upstream.script(answer)
+    talk: list[Any] = [{"role": "user", "content": topic}]
+    tools = [LOOK, AGENTS]
+    if is_stream:
+        with sdk.responses.stream(model=MODEL, input=talk, tools=tools) as events:
+            first: Response = events.until_done().get_final_response()
+    else:
+        first = sdk.responses.create(model=MODEL, input=talk, tools=tools)
+    came = [item.to_dict() for item in first.output]
+    assert [(item.get("namespace"), item["name"]) for item in came] == [
+        ("agents", "look"), ("agents", "patch"), (None, "look")]  # fmt: skip
+    assert came[1]["input"] == "*** Begin Patch"
+    kinds = ["function_call_output", "custom_tool_call_output", "function_call_output"]
+    results: list[Any] = [
+        {"type": kind, "call_id": item["call_id"], "output": "seen"}
+        for kind, item in zip(kinds, came, strict=True)
+    ]
+    done = sdk.responses.create(model=MODEL, input=[*talk, *came, *results], tools=tools)  # type: ignore[list-item]
+    assert done.output_text == f"reply to {topic[-60:]}"
+    body = upstream.last.json
+    offered = [tool["function"]["name"] for tool in body["tools"]]
+    assert offered == ["look", "agents__look", "agents__patch"]
+    sent = body["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", *["tool"] * 3]
+    told = [one["function"]["name"] for one in sent[1]["tool_calls"]]
+    assert told == ["agents__look", "agents__patch", "look"]
 
 
 def test_each_piece_is_shown_when_it_comes(

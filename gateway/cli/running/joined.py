@@ -16,6 +16,14 @@ from gateway.settings import AUTO, LITELLM, OFFLINE, Settings
 _OF_PLACE = frozenset({"db", "host", "port"})
 """Where a gateway is, and not what it does."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
+_RESPONSES = "responses"
+"""In `speaks`."""
+
+
+def is_own_or_near(url: str) -> bool:
+    """Tell whether an upstream is of the gateway's own making, or a server on this machine."""
+    is_own = url == OFFLINE or url.startswith(LITELLM)
+    return is_own or urlsplit(url).hostname in _THIS_MACHINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,24 @@ class Joined:
     @property
     def needs_no_key(self) -> bool:
         """Tell whether a program needs no key: the upstream takes any, or has the gateway's own."""
-        target = self.settings["upstream"]
-        row = self.settings["upstreams"].get(target, {})
-        url = row.get("url", target)
-        takes_any = (
-            url == OFFLINE or url.startswith(LITELLM) or urlsplit(url).hostname in _THIS_MACHINE
-        )
+        row = self._upstream
+        takes_any = is_own_or_near(row["url"])
         return not self.settings["keys_file"] and (takes_any or bool(row.get("api_key_env")))
+
+    @property
+    def has_chat_only(self) -> bool:
+        """Tell whether the upstream does not serve the Responses API, with what OpenAI runs itself:
+        it is said to speak other protocols, or nobody said and it is one that does not."""
+        row = self._upstream
+        speaks = row.get("speaks")
+        return _RESPONSES not in speaks if speaks else is_own_or_near(row["url"])
+
+    @property
+    def _upstream(self) -> Mapping[str, Any]:
+        """Its own row, or one that says no more than its address."""
+        target = self.settings["upstream"]
+        row: Mapping[str, Any] = self.settings["upstreams"].get(target, {"url": target})
+        return row
 
 
 def not_followed(joined: Joined, flags: Mapping[str, object], wanted: Settings) -> str:

@@ -6,8 +6,9 @@ few that do not, or that need more, have a row of their own. Nothing is written 
 Source, each program's own documentation, November 2026:
 * openai (all languages) OPENAI_BASE_URL; before version 1, and in LangChain, litellm and aider,
   OPENAI_API_BASE; anthropic and Claude Code ANTHROPIC_BASE_URL, without /v1.
-* Codex: `-c KEY=VALUE` sets any key of config.toml for one run; it knows the Responses API alone,
-  and its built-in provider takes no base URL from that file.
+* Codex: `-c KEY=VALUE` sets any key of config.toml for one run, the last of several holds; it knows
+  the Responses API alone, and its built-in provider takes no base URL from that file. Unless
+  `web_search` is `disabled` it offers a search that OpenAI runs, live or in a cache.
 * OpenCode: OPENCODE_CONFIG_CONTENT is a configuration that is merged over those in files.
 """
 
@@ -37,6 +38,8 @@ class Bases:
     """With `/v1`, or what stands in its place."""
     anthropic: str
     """Without `/v1`."""
+    has_chat_only: bool = False
+    """What answers there does not serve the Responses API, nor what OpenAI runs within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Launch:
     command: tuple[str, ...]
     environment: dict[str, str]
     """The whole environment."""
+    changed: str = ""
+    """What the program would do otherwise, beside where it asks; for its user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,12 @@ def _codex(made: Launch, told: Bases) -> Launch:
     if made.environment.get(OPENAI_KEY):
         values[f"{own}.env_key"] = OPENAI_KEY
     options = [part for key, value in values.items() for part in ("-c", f'{key}="{value}"')]
-    return Launch((made.command[0], *options, *made.command[1:]), made.environment)
+    changed = ""
+    if told.has_chat_only:
+        options += ["-c", 'web_search="disabled"']
+        changed = "Codex's web search is off: OpenAI runs it, and this upstream does not"
+    command = (made.command[0], *options, *made.command[1:])
+    return Launch(command, made.environment, changed)
 
 
 def _opencode(made: Launch, told: Bases) -> Launch:

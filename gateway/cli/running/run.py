@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.ports import origin as origin_of
 from gateway.cli.running.child import NotStarted, check_there, run_child
-from gateway.cli.running.joined import not_followed
+from gateway.cli.running.joined import is_own_or_near, not_followed
 from gateway.cli.running.lodging import Lodging
 from gateway.cli.running.programs import bases, homes, launch
 from gateway.cli.tables import counted
@@ -71,10 +72,14 @@ def run(
             if joined is not None and not is_started:
                 click.echo(not_followed(joined, flags, settings), err=True, nl=False)
             is_free = joined is not None and joined.needs_no_key
-            goes_away = to is not None and to.openai is not None
-            started = launch(
-                command, bases(origin, to=to), os.environ, needs_key=goes_away or not is_free
+            away = to.openai if to is not None else None
+            has_chat_only = (
+                is_own_or_near(away) if away else joined is not None and joined.has_chat_only
             )
+            told = replace(bases(origin, to=to), has_chat_only=has_chat_only)
+            started = launch(command, told, os.environ, needs_key=bool(away) or not is_free)
+            if started.changed:
+                click.echo(f"library-of-context: {started.changed}", err=True)
             first = ask(settings, _newest)
             code = run_child(started.command, started.environment)
             click.echo(_told(settings, first), err=True)

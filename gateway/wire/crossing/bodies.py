@@ -11,6 +11,7 @@ from typing import Any
 from gateway.wire.crossing.frame import Untranslatable
 from gateway.wire.crossing.messages_bodies import as_anthropics, as_openais
 from gateway.wire.crossing.responses_request import chat_messages
+from gateway.wire.crossing.tool_names import tool_names
 from gateway.wire.lenient import dicts
 from gateway.wire.messages.wire import MESSAGES
 from gateway.wire.protocol import Wire
@@ -80,7 +81,7 @@ def _as_chat(raw: Mapping[str, Any], wire: Wire) -> dict[str, Any]:
     if wire is not RESPONSES:
         return dict(raw)
     try:
-        (chat,) = chat_messages(raw[ITEMS])
+        (chat,) = chat_messages(raw[ITEMS], tool_names({"input": raw[ITEMS]}))
     except (Untranslatable, ValueError):
         said = wire.dialect.message_of(raw)
         chat = {"role": said.role, "content": said.text}

@@ -15,12 +15,12 @@ from typing import Protocol
 
 
 class Untranslatable(Exception):
-    """Field `param` asks for something that the upstream's protocol has no words for."""
+    """Field `param` asks for something that the upstream's protocol has no words for; `way_out` is
+    what the client can do about it."""
 
-    def __init__(self, param: str, what: str) -> None:
-        super().__init__(
-            f"{what} cannot be translated for an upstream that speaks another protocol"
-        )
+    def __init__(self, param: str, what: str, *, way_out: str = "") -> None:
+        told = f"{what} cannot be translated for an upstream that speaks another protocol"
+        super().__init__(f"{told}: {way_out}" if way_out else told)
         self.param = param
 
 

@@ -7,7 +7,8 @@ from gateway.wire.chat.wire import CHAT
 from gateway.wire.crossing.chat_reply import ChatReply
 from gateway.wire.crossing.frame import CrossedStream, Crossing
 from gateway.wire.crossing.responses_reply import ResponseBuilder, ResponseStream
-from gateway.wire.crossing.responses_request import chat_request, free_text_tools
+from gateway.wire.crossing.responses_request import chat_request
+from gateway.wire.crossing.tool_names import tool_names
 from gateway.wire.lenient import loaded
 from gateway.wire.responses.wire import RESPONSES
 
@@ -22,7 +23,7 @@ class ResponsesExchange:
         self.body = orjson.dumps(chat_request(self._fields))
 
     def _builder(self) -> ResponseBuilder:
-        return ResponseBuilder(self._fields, self._id, free_text=free_text_tools(self._fields))
+        return ResponseBuilder(self._fields, self._id, tool_names(self._fields))
 
     def whole(self, body: bytes, _status: int) -> bytes:
         """Return a whole answer as a response; an error, or what is no answer, as it is: error

@@ -15,6 +15,7 @@ import orjson
 
 from gateway.wire.crossing.chat_reply import Called, ChatReply, Said, Step, Told
 from gateway.wire.crossing.responses_request import FREE_TEXT
+from gateway.wire.crossing.tool_names import ToolName, ToolNames
 from gateway.wire.responses.stored import DEFAULTS, response_usage
 
 _ECHOED = (
@@ -37,7 +38,8 @@ class _Item:
     """`text`, `refusal`, `reasoning`, `function_call` or `custom_tool_call`."""
     identifier: str
     call_id: str = ""
-    name: str = ""
+    tool: ToolName | None = None
+    """What a call calls."""
     pieces: list[str] = field(default_factory=list)
     is_open: bool = True
 
@@ -56,11 +58,13 @@ class _Item:
         """Return the item as far as it is said; `in_progress` has nothing in it yet."""
         text = "" if status == "in_progress" else self.text
         head = {"id": self.identifier, "type": self.kind, "status": status}
-        if self.kind == "function_call":
-            return {**head, "call_id": self.call_id, "name": self.name, "arguments": text}
-        if self.kind == "custom_tool_call":
-            said = _free_text(text)
-            return {**head, "call_id": self.call_id, "name": self.name, "input": said}
+        if self.tool is not None:
+            called = {"call_id": self.call_id, "name": self.tool.name}
+            if self.tool.namespace:
+                called["namespace"] = self.tool.namespace
+            if self.kind == "function_call":
+                return {**head, **called, "arguments": text}
+            return {**head, **called, "input": _free_text(text)}
         content = [self.part(text)] if text else []
         if self.kind == "reasoning":
             return {**head, "summary": [], "content": content}
@@ -70,12 +74,10 @@ class _Item:
 class ResponseBuilder:
     """Makes a response, and its events, of the steps of a chat completion."""
 
-    def __init__(
-        self, request: Mapping[str, Any], response_id: str, *, free_text: frozenset[str]
-    ) -> None:
+    def __init__(self, request: Mapping[str, Any], response_id: str, names: ToolNames) -> None:
         self._request = request
         self._id = response_id
-        self._free_text = free_text
+        self._names = names
         self._items: list[_Item] = []
         self._calls: dict[int, _Item] = {}
         self._told = Told(model=str(request.get("model")), created=0)
@@ -172,12 +174,12 @@ class ResponseBuilder:
         item = self._calls.get(step.number)
         if item is None:
             found += self._closed(has_calls=False)
-            is_free = step.name in self._free_text
+            is_free = step.name in self._names.free_text
             item = self._new_item("custom_tool_call" if is_free else "function_call", "fc")
-            item.call_id, item.name = step.call_id, step.name
+            item.call_id, item.tool = step.call_id, self._names.clients(step.name)
             self._calls[step.number] = item
             found.append(self._added(item))
-        item.name = step.name
+        item.tool = self._names.clients(step.name)
         item.pieces.append(step.arguments)
         if step.arguments and item.kind == "function_call":
             delta = {**_at(item), "delta": step.arguments}
@@ -219,7 +221,8 @@ class ResponseBuilder:
 
     def _call_done(self, item: _Item) -> Iterator[Event]:
         if item.kind == "function_call":
-            done = {**_at(item), "name": item.name, "arguments": item.text}
+            name = item.tool.name if item.tool else ""
+            done = {**_at(item), "name": name, "arguments": item.text}
             yield "response.function_call_arguments.done", done
             return
         said = _free_text(item.text)

@@ -2,12 +2,17 @@
 
 A tool of free text (`custom`) becomes a function with one argument, `input`, and its calls come
 back as what they were. A grammar that its text has to follow is told to the model in the tool's
-description: a chat server has no way to hold it to one. Reasoning that can be read goes back as
-`reasoning_content`, where local servers look for it; sealed reasoning is another provider's, and
-nobody but that one could open it.
+description: a chat server has no way to hold it to one. The tools of a `namespace` go out one by
+one under joined names (tool_names.py), the first with what is said of them all. Reasoning that can
+be read goes back as `reasoning_content`, where local servers look for it; sealed reasoning is
+another provider's, and nobody but that one could open it.
+
+A tool that its provider runs is refused. So is a web search whose `external_web_access` is false:
+it reads the provider's own copy of the web in place of the web, and nobody else has that either.
 
 Source: OpenAI, "Migrate to the Responses API" and both references; llama.cpp, server README
-(`reasoning_content`).
+(`reasoning_content`); OpenAI, "Web search" guide (`external_web_access`); Codex's option as
+0.171.0 takes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +21,14 @@ from typing import Any
 import orjson
 
 from gateway.wire.crossing.frame import Untranslatable
+from gateway.wire.crossing.tool_names import (
+    FREE_TEXT_KIND,
+    NAMESPACE_KIND,
+    ToolName,
+    ToolNames,
+    name_of,
+    tool_names,
+)
 from gateway.wire.lenient import dicts
 from gateway.wire.responses.items import call_id_of, side_of, string
 
@@ -38,6 +51,8 @@ _LEFT_OUT = frozenset(
     }
 )  # fmt: skip
 """Said otherwise below, or asking for no other answer."""
+_WEB_SEARCH = "web_search"
+_SEARCH_OFF = 'switch it off in the client (Codex: -c web_search="disabled")'
 
 
 def chat_request(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,8 +67,10 @@ def chat_request(fields: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in fields.items()
         if name in _SAME or (name not in _LEFT_OUT and value is not None)
     }
-    chat["messages"] = [*_instructions(fields), *chat_messages(fields.get("input"))]
-    choice, tools = _choice(fields.get("tool_choice"), list(_tools(fields.get("tools"))))
+    names = tool_names(fields)
+    chat["messages"] = [*_instructions(fields), *chat_messages(fields.get("input"), names)]
+    tools = list(_tools(fields.get("tools"), names))
+    choice, tools = _choice(fields.get("tool_choice"), tools, names)
     if tools:
         chat["tools"] = tools
         if choice is not None:
@@ -85,8 +102,8 @@ def _instructions(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"role": "system", "content": text}] if text else []
 
 
-def chat_messages(said: Any) -> Iterable[dict[str, Any]]:
-    """Yield the messages that an `input` is, a text or items.
+def chat_messages(said: Any, names: ToolNames) -> Iterable[dict[str, Any]]:
+    """Yield the messages that an `input` is, a text or items; `names`: of the request's tools.
 
     Raises:
         Untranslatable: an item has no counterpart.
@@ -102,11 +119,11 @@ def chat_messages(said: Any) -> Iterable[dict[str, Any]]:
             run.append(item)
             continue
         if run:
-            yield _assistant(run)
+            yield _assistant(run, names)
             run = []
         yield _result(item) if side == "tool" else _clients(item)
     if run:
-        yield _assistant(run)
+        yield _assistant(run, names)
 
 
 def _clients(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +166,7 @@ def _part(part: Any) -> dict[str, Any]:
     raise Untranslatable("input", f"a part of type {kind!r} that only its provider can read")
 
 
-def _assistant(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _assistant(run: Sequence[Mapping[str, Any]], names: ToolNames) -> dict[str, Any]:
     """Return the message that a run of the assistant's items is."""
     words: list[str] = []
     reasoning: list[str] = []
@@ -163,9 +180,9 @@ def _assistant(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         elif kind == "reasoning":
             reasoning.extend(_readable(item))
         elif kind == "function_call":
-            calls.append(_call(item, string(item.get("arguments"))))
+            calls.append(_call(item, string(item.get("arguments")), names))
         elif kind == "custom_tool_call":
-            calls.append(_call(item, _dumped({FREE_TEXT: string(item.get("input"))})))
+            calls.append(_call(item, _dumped({FREE_TEXT: string(item.get("input"))}), names))
         else:
             raise Untranslatable("input", f"an item of type {kind!r}")
     message: dict[str, Any] = {"role": "assistant", "content": "\n".join(words) or None}
@@ -184,8 +201,8 @@ def _readable(item: Mapping[str, Any]) -> list[str]:
     return next(filter(None, kinds), [])
 
 
-def _call(item: Mapping[str, Any], arguments: str) -> dict[str, Any]:
-    function = {"name": string(item.get("name")), "arguments": arguments}
+def _call(item: Mapping[str, Any], arguments: str, names: ToolNames) -> dict[str, Any]:
+    function = {"name": names.upstreams(name_of(item)), "arguments": arguments}
     return {"id": call_id_of(item), "type": "function", "function": function}
 
 
@@ -203,23 +220,37 @@ def _result(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # -- tools and forms -----------------------------------------------------------------------------
-def free_text_tools(fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the tools whose calls are free text."""
-    tools = dicts(fields.get("tools"))
-    return frozenset(string(tool.get("name")) for tool in tools if tool.get("type") == "custom")
-
-
-def _tools(tools: Any) -> Iterable[dict[str, Any]]:
+def _tools(tools: Any, names: ToolNames) -> Iterable[dict[str, Any]]:
     for tool in dicts(tools):
-        kind = tool.get("type")
-        if kind == "function":
-            names = ("name", "description", "parameters", "strict")
-            function = {key: tool[key] for key in names if tool.get(key) is not None}
-        elif kind == "custom":
-            function = _function_of(tool)
-        else:
-            raise Untranslatable("tools", f"a tool of type {kind!r}, which its provider runs,")
-        yield {"type": "function", "function": function}
+        if tool.get("type") != NAMESPACE_KIND:
+            yield _tool(tool, names, within="")
+            continue
+        space, told = string(tool.get("name")), string(tool.get("description"))
+        for inner in dicts(tool.get("tools")):
+            made = _tool(inner, names, within=space)
+            if told:
+                function, told = made["function"], f"About all tools of {space!r}: {told}"
+                own = string(function.get("description"))
+                function["description"] = f"{own}\n\n{told}" if own else told
+                told = ""
+            yield made
+
+
+def _tool(tool: Mapping[str, Any], names: ToolNames, *, within: str) -> dict[str, Any]:
+    """Return the function that a tool is; `within`: its namespace."""
+    kind = tool.get("type")
+    if kind == "function":
+        keys = ("name", "description", "parameters", "strict")
+        function = {key: tool[key] for key in keys if tool.get(key) is not None}
+    elif kind == FREE_TEXT_KIND:
+        function = _function_of(tool)
+    else:
+        way_out = _SEARCH_OFF if string(kind).startswith(_WEB_SEARCH) else ""
+        what = f"a tool of type {kind!r}, which its provider runs,"
+        raise Untranslatable("tools", what, way_out=way_out)
+    if within:
+        function["name"] = names.upstreams(ToolName(within, string(tool.get("name"))))
+    return {"type": "function", "function": function}
 
 
 def _function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,16 +268,21 @@ def _function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _choice(choice: Any, tools: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
+def _choice(
+    choice: Any, tools: list[dict[str, Any]], names: ToolNames
+) -> tuple[Any, list[dict[str, Any]]]:
     """Return which tool must be called, and the tools that may be."""
     if choice is None or isinstance(choice, str):
         return choice, tools
     kind = choice.get("type") if isinstance(choice, dict) else None
-    if kind in {"function", "custom"}:
-        return {"type": "function", "function": {"name": string(choice.get("name"))}}, tools
+    if kind in {"function", FREE_TEXT_KIND}:
+        return {"type": "function", "function": {"name": names.chosen(choice)}}, tools
     if kind == "allowed_tools":
-        names = {string(tool.get("name")) for tool in dicts(choice.get("tools"))}
-        allowed = [tool for tool in tools if tool["function"]["name"] in names]
+        chosen: set[str] = set()
+        for one in dicts(choice.get("tools")):
+            is_space = one.get("type") == NAMESPACE_KIND
+            chosen |= {*names.within(string(one.get("name")))} if is_space else {names.chosen(one)}
+        allowed = [tool for tool in tools if string(tool["function"].get("name")) in chosen]
         return choice.get("mode", "auto"), allowed
     raise Untranslatable("tool_choice", f"a choice of type {kind!r}")
 

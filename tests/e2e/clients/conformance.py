@@ -83,18 +83,8 @@ def started_by_run(client: Client, protocol: str, model: ScriptedModel) -> str:
     with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as folder:
         home, db = Path(folder) / "home", Path(folder) / "library.db"
         home.mkdir()
-        options = ("--upstream", model.url, "--db", str(db), "--budget-tokens", "100000")
         try:
-            done = subprocess.run(
-                [*COMMAND, "run", *options, "--", *client.run[protocol], COUNT],
-                env=_environment(client, home) | QUIET | dict.fromkeys(KEYS, KEY),
-                cwd=home,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=PROGRAM_TIMEOUT_S,
-                check=False,
-            )
+            done = run_started(client, protocol, COUNT, upstream=model.url, home=home, db=db)
         except subprocess.TimeoutExpired:
             return f"it did not end within {PROGRAM_TIMEOUT_S} s"
     asked = {PROTOCOLS[seen.path] for seen in model.requests if seen.path in PROTOCOLS}
@@ -102,6 +92,23 @@ def started_by_run(client: Client, protocol: str, model: ScriptedModel) -> str:
         said = (done.stdout + done.stderr)[-500:]
         return f"code {done.returncode}, asked in {sorted(asked)}: {said}"
     return "" if SAVED in done.stderr else f"nothing of what was saved: {done.stderr[-300:]}"
+
+
+def run_started(
+    client: Client, protocol: str, prompt: str, *, upstream: str, home: Path, db: Path
+) -> subprocess.CompletedProcess[str]:
+    """Let `run` start the client's own command; raises subprocess.TimeoutExpired."""
+    options = ("--upstream", upstream, "--db", str(db), "--budget-tokens", "100000")
+    return subprocess.run(
+        [*COMMAND, "run", *options, "--", *client.run[protocol], prompt],
+        env=_environment(client, home) | QUIET | dict.fromkeys(KEYS, KEY),
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_TIMEOUT_S,
+        check=False,
+    )
 
 
 def _environment(client: Client, home: Path) -> dict[str, str]:

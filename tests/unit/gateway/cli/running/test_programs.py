@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,18 @@ def test_codex_is_told_by_a_provider_of_its_own(name: str) -> None:
         "env_key": "OPENAI_API_KEY",
     }
     assert "env_key" not in "".join(launch((name,), TOLD, {}).command)
+
+
+def test_codex_offers_no_search_of_openais_where_there_is_chat_only() -> None:
+    """Codex 0.171.0: `-c` after these holds, so that a user's own `web_search` does."""
+    asked = ("codex", "-c", "web_search=live", "exec", "hello")
+    started = launch(asked, replace(TOLD, has_chat_only=True), {})
+    assert started.command[-6:] == ("-c", 'web_search="disabled"', *asked[1:][:2], "exec", "hello")
+    assert "web search is off" in started.changed
+    elsewhere = launch(("codex", "exec", "hello"), TOLD, {})
+    assert "web_search" not in "".join(elsewhere.command)
+    assert elsewhere.changed == ""
+    assert launch(("llm",), replace(TOLD, has_chat_only=True), {}).command == ("llm",)
 
 
 def test_opencode_keeps_the_configuration_that_it_was_given() -> None:

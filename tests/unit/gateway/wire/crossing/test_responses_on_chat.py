@@ -110,6 +110,10 @@ def test_only_the_tools_that_are_allowed_are_offered() -> None:
     [
         ({"tools": [{"type": "web_search"}]}, "tools"),
         ({"tools": [{"type": "mcp", "server_label": "x"}]}, "tools"),
+        ({"tools": [{"type": "namespace", "name": "s", "tools": [{"type": "web_search"}]}]},
+         "tools"),
+        ({"tools": [function("a")], "tool_choice": {"type": "namespace", "name": "s"}},
+         "tool_choice"),
         ({"tool_choice": {"type": "web_search"}, "tools": [function("a")]}, "tool_choice"),
         ({"text": {"format": {"type": "grammar"}}}, "text.format"),
         ({"input": [{"type": "web_search_call", "id": "ws"}]}, "input"),
@@ -128,6 +132,59 @@ def test_what_has_no_counterpart_is_refused_and_not_dropped(fields: Fields, para
     with pytest.raises(Untranslatable) as refused:
         exchange(**fields)
     assert refused.value.param == param
+
+
+def test_a_refused_web_search_is_told_with_the_way_out_also_where_it_is_a_cached_one() -> None:
+    """Codex 0.171.0 offers one that does not reach the web; it is the provider's all the same."""
+    with pytest.raises(Untranslatable, match='Codex: -c web_search="disabled"'):
+        exchange(tools=[{"type": "web_search", "external_web_access": False}])
+
+
+def namespaced() -> list[Fields]:
+    patch = {"type": "custom", "name": "patch", "description": "Edits."}
+    inner = [function("look", description="Looks."), patch]
+    return [
+        function("look"),
+        {"type": "namespace", "name": "s", "description": "Of s.", "tools": inner},
+        {"type": "namespace", "name": "t", "description": "Of t.", "tools": [function("look")]},
+    ]
+
+
+def test_the_tools_of_a_namespace_are_functions_under_joined_names() -> None:
+    items = [
+        {"role": "user", "content": "look"},
+        {"type": "function_call", "call_id": "a", "namespace": "s", "name": "look",
+         "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "b", "namespace": "s", "name": "patch",
+         "input": "*"},
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "seen", "namespace": "s"},
+        {"type": "custom_tool_call_output", "call_id": "b", "output": "done"},
+        {"type": "function_call_output", "call_id": "c", "output": "seen"},
+    ]  # fmt: skip
+    choice = {"type": "custom", "name": "patch"}
+    sent = asked(tools=namespaced(), input=items, tool_choice=choice)
+    made = {tool["function"]["name"]: tool["function"] for tool in sent["tools"]}
+    assert [*made] == ["look", "s__look", "s__patch", "t__look"]
+    assert made["s__look"]["description"] == "Looks.\n\nAbout all tools of 's': Of s."
+    assert made["s__look"]["parameters"] == {"type": "object"}
+    assert made["s__patch"]["description"] == "Edits."
+    assert made["t__look"]["description"] == "About all tools of 't': Of t."
+    calls = sent["messages"][1]["tool_calls"]
+    assert [one["function"]["name"] for one in calls] == ["s__look", "s__patch", "look"]
+    assert "namespace" not in str(sent)
+    assert sent["tool_choice"] == {"type": "function", "function": {"name": "s__patch"}}
+
+
+def test_of_a_namespace_all_tools_may_be_allowed_or_one() -> None:
+    for one, left in [
+        ({"type": "namespace", "name": "s"}, ["s__look", "s__patch"]),
+        ({"type": "function", "name": "look", "namespace": "t"}, ["t__look"]),
+        ({"type": "function", "name": "look"}, ["look"]),
+    ]:
+        choice = {"type": "allowed_tools", "mode": "auto", "tools": [one]}
+        sent = asked(tools=namespaced(), tool_choice=choice)
+        assert [tool["function"]["name"] for tool in sent["tools"]] == left
 
 
 # -- answers -------------------------------------------------------------------------------------
@@ -260,6 +317,37 @@ def test_no_bytes_of_an_upstream_break_the_translation(data: bytes) -> None:
     """CASES D5."""
     translated([STREAM[:300], data, STREAM[300:]])
     translated([b"data: " + data + b"\n\n"])
+
+
+def test_calls_in_a_namespace_come_back_with_it_whole_and_streamed() -> None:
+    parts = [("a", "s__look", '{"q": 1}'), ("b", "s__patch", '{"input": "*"}'), ("c", "look", "{}")]
+    calls = [
+        {"id": one, "type": "function", "function": {"name": name, "arguments": said}}
+        for one, name, said in parts
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    body = exchange(tools=namespaced()).whole(orjson.dumps({"id": "x", "choices": [choice]}), 200)
+    data = b"".join(
+        chunk(called(at, id=one, name=name, arguments=""))
+        for at, (one, name, _) in enumerate(parts)
+    )
+    data += b"".join(chunk(called(at, arguments=said)) for at, (*_, said) in enumerate(parts))
+    data += chunk({}, finish="tool_calls") + b"data: [DONE]\n\n"
+    stream = exchange(stream=True, tools=namespaced()).stream()
+    events = events_of(stream.feed(data) + stream.finish())
+    told = [EVENT.validate_json(event.data, strict=False) for event in events]
+    added = [event.item for event in told if event.type == "response.output_item.added"]
+    done = [event.item for event in told if event.type == "response.output_item.done"]
+    whole = Response.model_validate_json(body)
+    outputs: list[list[Any]] = [[*whole.output], told[-1].response.output, done, added]
+    named = [("s", "look"), ("s", "patch"), (None, "look")]
+    for output in outputs:
+        assert [(item.namespace, item.name) for item in output] == named
+        assert [item.type for item in output] == [
+            "function_call", "custom_tool_call", "function_call"]  # fmt: skip
+    ends = [event for event in told if event.type == "response.function_call_arguments.done"]
+    assert [(end.name, end.arguments) for end in ends] == [("look", '{"q": 1}'), ("look", "{}")]
 
 
 def test_a_new_id_on_an_old_index_is_a_new_call() -> None:
