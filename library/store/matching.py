@@ -14,7 +14,8 @@
 
 A run that stands at the same place of the transcript as it does of the path is no cut. Where only
 tool results before it changed, their client has shortened them, and the path goes on; a changed
-user or assistant message is an edit: then the chain decides, and a branch is opened.
+user or assistant message is an edit: then the chain decides, and a branch is opened. Where the very
+first message is another one there is no chain: then it is a new root of the run's thread.
 """
 
 import sqlite3
@@ -24,7 +25,8 @@ from dataclasses import dataclass, replace
 
 from library.chain import chains
 from library.records import IncomingMessage, Path
-from library.store.ancestry import is_on, is_tip, path_to, spans
+from library.store.ancestry import is_on, is_tip, path_to, seqs_on, spans
+from library.store.encoding import read_events
 from library.store.statements import SQL
 
 PROBES = 8
@@ -79,6 +81,13 @@ class Match:
         return self.node.position - (self.count - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class EditedStart:
+    """The transcript is a thread's with other first messages: a new root of that thread."""
+
+    thread_no: int
+
+
 def says_nothing(match: Match, messages: Sequence[IncomingMessage]) -> bool:
     """Tell whether what is known of a transcript says nothing of its conversation, and something
     follows that might: two conversations in one folder are two."""
@@ -96,7 +105,7 @@ class Matcher:
 
     def match(
         self, messages: Sequence[IncomingMessage], own_chains: Sequence[bytes]
-    ) -> Match | None:
+    ) -> Match | EditedStart | None:
         """Return where the transcript continues; None: nowhere."""
         by_chain = self.by_chain(own_chains)
         known = by_chain.count if by_chain else 0
@@ -113,7 +122,7 @@ class Matcher:
 
     def _better(
         self, messages: Sequence[IncomingMessage], by_chain: Match | None, run: "_Run"
-    ) -> Match | None:
+    ) -> Match | EditedStart | None:
         """Return the run where it shows a cut or shortened results, else the chain."""
         node = run.match.node
         path = path_to(self.connection, node.branch_id, node.position)
@@ -125,9 +134,8 @@ class Matcher:
         if by_chain is not None and run.length <= by_chain.count:
             # An agent repeats its steps, ids and all: the longer of the two is what goes on.
             return by_chain
-        is_cut = run.match.offset > (start.offset if start else 0)
-        if not is_cut and (by_chain is not None or run.length < LONG_RUN):
-            return by_chain  # Nothing is missing before it: another start, another conversation.
+        if run.match.offset <= (start.offset if start else 0):  # Nothing is missing before it.
+            return by_chain or self._other_start(messages, run, path)
         front_count = run.match.front_count - (start.count if start else 0)
         if front_count >= run.length and not run.is_alone_enough:
             return by_chain
@@ -145,13 +153,55 @@ class Matcher:
         """
         if run.length < SHORTEST_RUN:
             return by_chain
-        changed = range(by_chain.count, run.match.front_count)
-        stored = self._said(path, after=by_chain.node.position, count=len(changed))
-        for index, (digest, role) in zip(changed, stored, strict=True):
-            is_result = role == messages[index].role == "tool"
-            if messages[index].digest != digest and not is_result:
-                return by_chain
+        changed = messages[by_chain.count : run.match.front_count]
+        if not self._are_results(changed, path, after=by_chain.node.position):
+            return by_chain
         return replace(run.match, front_count=by_chain.front_count)
+
+    def _other_start(
+        self, messages: Sequence[IncomingMessage], run: "_Run", path: Path
+    ) -> Match | EditedStart | None:
+        """Tell what it is that the first message is another one and a run behind it stands where
+        it stood: an edit, when the run is long enough to be no coincidence.
+
+        None where the run's path is what once was stored outside of one: a summary was changed.
+        """
+        front = messages[: run.match.front_count]
+        enough = LONG_RUN if self.thread_no is None else min(LONG_RUN, len(front) + 1)
+        if run.length < enough or self._was_front(path):
+            return None
+        if run.match.offset == 0:
+            if self._are_results(front, path, after=-1):
+                return replace(run.match, front_count=0)
+            if self._is_shortened_text(messages[: len(front) + 1], path):
+                return run.match
+        return EditedStart(run.match.node.thread_no)
+
+    def _was_front(self, path: Path) -> bool:
+        """Tell whether what a path begins with was put outside the path by the turn it came in."""
+        row = self.connection.execute(SQL["front_of_root"], (path[0].branch_id,)).fetchone()
+        return row is not None and bool(row[0])
+
+    def _is_shortened_text(self, messages: Sequence[IncomingMessage], path: Path) -> bool:
+        """Tell whether the start of a text that came in pieces was dropped: all but the last of
+        them is what stood there without its beginning.
+
+        Pieces have one speaker. Where others answer, a message without its beginning is an edit.
+        """
+        *front, first_known = messages
+        if any(message.role != first_known.role for message in front):
+            return False
+        seqs = seqs_on(self.connection, path, after=-1, upto=len(front) - 1)
+        stored = "".join(event.text for event in read_events(self.connection, seqs))
+        return stored.endswith("".join(message.text for message in front))
+
+    def _are_results(self, changed: Sequence[IncomingMessage], path: Path, *, after: int) -> bool:
+        """Tell whether of some messages only tool results are others than behind a place."""
+        stored = self._said(path, after=after, count=len(changed))
+        return all(
+            message.digest == digest or role == message.role == "tool"
+            for message, (digest, role) in zip(changed, stored, strict=True)
+        )
 
     def _said(self, path: Path, *, after: int, count: int) -> list[tuple[bytes, str]]:
         """Return digest and role of some events of a path, in order."""

@@ -16,7 +16,7 @@ from library.errors import UnknownRecord
 from library.records import HEAD, IncomingTurn, MatchedBy, OwnSettings, Path
 from library.store.ancestry import has_user_behind, path_to
 from library.store.encoding import event_id
-from library.store.matching import Match, Matcher, Node, says_nothing
+from library.store.matching import EditedStart, Match, Matcher, Node, says_nothing
 from library.store.statements import SQL
 
 FULL, NEWEST = "full", "newest"
@@ -92,6 +92,8 @@ class Placing:
             return Place(None, None, "new")
         matcher = Matcher(self._connection, self._collection_id, None)
         match = matcher.match(self._messages, self._own_chains)
+        if isinstance(match, EditedStart):
+            return Place(self._thread(SQL["thread_by_no"], (match.thread_no,)), None, "content")
         if match is None or says_nothing(match, self._messages):
             return Place(None, None, "new")
         thread = self._thread(SQL["thread_by_no"], (match.node.thread_no,))
@@ -153,6 +155,8 @@ class Placing:
             return self._after_head(thread)
         matcher = Matcher(self._connection, self._collection_id, thread.no)
         match = matcher.match(self._messages, self._own_chains)
+        if isinstance(match, EditedStart):
+            return Place(thread, None, "session")
         if is_whole:
             return Place(thread, match, "overlap" if match and match.is_overlap else "session")
         is_undecided = thread.style is None and is_new_only

@@ -140,6 +140,11 @@ LEFT JOIN system_text AS s
     ON s.collection_id = t.collection_id AND s.digest = t.system_digest
 WHERE e.branch_id = ? AND e.position = 0
 
+-- How many messages stood outside the path in the turn that brought the first event of a root.
+-- name: front_of_root
+SELECT t.front_count FROM event AS e JOIN turn AS t ON t.id = e.turn_id
+WHERE e.branch_id = ? AND e.position = 0
+
 -- name: thread_pins
 SELECT event_seq FROM pin WHERE collection_id = ? AND (thread_no = ? OR thread_no IS NULL)
 ORDER BY no

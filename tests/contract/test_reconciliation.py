@@ -497,3 +497,95 @@ class TestTrimmed:
         assert recorded.has_forked
         texts = await texts_on(store, recorded)
         assert texts == [*(text for _, text in said[:31]), "other", "on"]
+
+
+class TestEditedStart:
+    """CASES H5: nothing was cut where the rest stands at its place, so the start was edited."""
+
+    @pytest.mark.parametrize("edited_count", [1, 2, 3, 4])
+    @pytest.mark.parametrize("turn_count", [7, 15])
+    async def test_an_edit_of_the_first_messages_is_a_branch_of_its_thread(
+        self, store: SqliteStore, client: Client, edited_count: int, turn_count: int
+    ) -> None:
+        said = conversation("a", turn_count)
+        first = await replay(client, said)
+        edited = [(role, f"edited {text}") for role, text in said[:edited_count]]
+        now = [*edited, *said[edited_count:], ("user", "next")]
+        recorded = await client.ask(now, "reply")
+        assert (recorded.thread_id, recorded.has_forked) == (first.thread_id, True)
+        assert (recorded.matched_by, recorded.positions) == ("content", tuple(range(len(now))))
+        texts = [text for _, text in now]
+        assert await texts_on(store, recorded) == texts
+        assert await live_texts(store, first.thread_no) == [*texts, "reply"]
+        on = await client.record([*now, ("assistant", "reply"), ("user", "on")])
+        assert (on.thread_id, on.new_count, on.has_forked) == (first.thread_id, 1, False)
+        back = await client.record([*said, ("user", "back")])
+        assert (back.thread_id, back.new_count) == (first.thread_id, 1)
+        assert await texts_on(store, back) == [*(text for _, text in said), "back"]
+
+    @pytest.mark.parametrize("turn_count", [2, 4, 15])
+    async def test_an_edit_of_a_sessions_first_message_is_a_branch_however_little_follows(
+        self, store: SqliteStore, client: Client, turn_count: int
+    ) -> None:
+        session = client.with_session("s")
+        said = conversation("a", turn_count)
+        first = await replay(session, said)
+        now: list[Said] = [("user", "edited"), *said[1:], ("user", "next")]
+        recorded = await session.record(now)
+        assert (recorded.thread_id, recorded.has_forked) == (first.thread_id, True)
+        assert await texts_on(store, recorded) == [text for _, text in now]
+        assert await live_texts(store, first.thread_no) == [text for _, text in now]
+
+    async def test_an_edit_of_the_first_message_and_a_later_one_is_one_branch(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = conversation("a", 15)
+        first = await replay(client, said)
+        now: list[Said] = [("user", "edited"), *said[1:21], ("user", "too"), *said[22:]]
+        recorded = await client.record([*now, ("user", "next")])
+        assert (recorded.thread_id, recorded.has_forked) == (first.thread_id, True)
+        assert await texts_on(store, recorded) == [*(text for _, text in now), "next"]
+
+    async def test_first_results_that_a_client_shortened_are_no_edit(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said: list[Said] = [("tool", "long result"), *conversation("a", 8)]
+        first = await client.record(said)
+        recorded = await client.record([("tool", "[cleared]"), *said[1:], ("user", "next")])
+        assert (recorded.thread_id, recorded.has_forked) == (first.thread_id, False)
+        assert await texts_on(store, recorded) == [*(text for _, text in said), "next"]
+
+    async def test_a_text_whose_first_piece_lost_its_beginning_was_cut_and_not_edited(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        """DESIGN 4.2: a client that drops the oldest lines of a text; all pieces are the user's."""
+        pieces: list[Said] = [("user", f"line {n}. line {n} and a half.") for n in range(12)]
+        first = await client.record(pieces)
+        cut: list[Said] = [("user", "line 0 and a half."), *pieces[1:], ("user", "next")]
+        recorded = await client.record(cut)
+        assert (recorded.thread_id, recorded.has_forked) == (first.thread_id, False)
+        assert await texts_on(store, recorded) == [*(text for _, text in pieces), "next"]
+        edited = await client.record([("user", "line 0 and a third."), *pieces[1:]])
+        assert (edited.thread_id, edited.has_forked) == (first.thread_id, True)
+
+    async def test_a_deletion_inside_the_first_message_of_a_chat_is_an_edit(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said = [("user", "The code is 1101. Keep it."), *conversation("a", 6)[1:]]
+        first = await replay(client, said)
+        now: list[Said] = [("user", "Keep it."), *said[1:], ("user", "next")]
+        recorded = await client.record(now)
+        assert (recorded.thread_id, recorded.has_forked) == (first.thread_id, True)
+        assert await texts_on(store, recorded) == [text for _, text in now]
+
+    async def test_another_summary_before_what_stood_behind_the_first_one_is_no_edit(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        said = conversation("a", 6)
+        await replay(session, said)
+        rest = conversation("kept", 5)
+        await session.record([("user", "SUMMARY"), *rest, ("user", "next")])
+        recorded = await session.record([("user", "SUMMARY 2"), *rest, ("user", "on")])
+        assert not recorded.has_forked
+        assert await texts_on(store, recorded) == [*(text for _, text in said), "next", "on"]

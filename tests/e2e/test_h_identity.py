@@ -307,6 +307,32 @@ def test_an_edit_a_regeneration_and_a_deletion_make_a_branch_and_the_dead_one_is
 
 
 @in_each_protocol
+@pytest.mark.parametrize("named", [False, True], ids=["by content", "session"])
+@pytest.mark.parametrize("edited_count", [1, 2])
+def test_an_edit_of_the_first_messages_makes_a_branch_and_the_dead_one_is_not_recalled(
+    ask: Ask, gateway: GatewayProcess, topic: str, edited_count: int, named: bool
+) -> None:
+    """CASES H5: all that stands behind them is as it was, and no history was cut."""
+    more: Json = {"session": f"{topic}-s"} if named else {}
+    start = [user(f"{topic}: the spare fuse is in the red tin."), assistant("Noted.")]
+    talk = [*start, *small_talk(topic, turns=14)]
+    question = user("Where is the spare fuse?")
+    first, _ = ask([*talk, question], budget=1_200, **more)
+    gateway.wait_indexed()
+    talk[0] = user(f"{topic}: the spare fuse is in the glove box.")
+    if edited_count == 2:
+        talk[1] = assistant("Noted, the glove box.")
+    second, _ = ask([*talk, question], budget=1_200, **more)
+    assert second.thread_id == first.thread_id
+    assert gateway.report(second.turn_id)["has_forked"]
+    gateway.wait_indexed()
+    _, seen = ask([*talk, question], budget=1_200, **more)
+    known = texts(seen.messages)
+    assert "glove box" in known
+    assert "red tin" not in known
+
+
+@in_each_protocol
 def test_going_back_to_an_old_branch_makes_it_the_live_one(
     ask: Ask, gateway: GatewayProcess, topic: str
 ) -> None:

@@ -234,6 +234,30 @@ def test_a_text_whose_client_dropped_its_oldest_lines_is_known_and_recalled_from
     assert FACT in texts.sent
 
 
+@pytest.mark.parametrize("at", [0, 1, 2], ids=["head", "first piece", "second piece"])
+def test_an_edit_near_the_start_of_a_text_makes_a_branch_and_the_dead_words_are_not_recalled(
+    texts: Texts, gateway: GatewayProcess, topic: str, at: int
+) -> None:
+    """CASES H5: what stands behind the edited piece is as it was, and nothing was dropped."""
+    text = chapters(topic, 80)
+    begin = text.index(" ", sum(len(each) for each in pieces(text)[:at]) + 300)
+    before, edited = (
+        f"{text[:begin]} The vault code of the harbour office is {code}. {text[begin:]}{QUESTION}"
+        for code in ("7731-Quebec", "4410-Quebec")
+    )
+    first = texts.post(before)
+    second = texts.post(edited)
+    gateway.wait_indexed()
+    third = texts.post(edited)
+    sessions = {answer.headers["x-library-session"] for answer in (first, second, third)}
+    assert len(sessions) == 1
+    assert "7731-Quebec" not in texts.sent
+    report = gateway.report(second.headers["x-library-turn"])
+    assert (report["has_forked"], report["matched_by"]) == (at > 0, "content")
+    kept = stored(gateway, second.headers["x-library-turn"])
+    assert ("4410-Quebec" in "".join(row["text"] for row in kept)) == (at > 0)
+
+
 def test_a_session_that_is_named_holds_its_text_whatever_becomes_of_it(
     texts: Texts, topic: str
 ) -> None:
