@@ -122,13 +122,13 @@ async def test_a_rebuild_that_was_cut_goes_on_where_it_stood(
     batches = 0
     is_held = asyncio.Event()
 
-    async def add_twice(*arguments: object) -> None:
+    async def add_twice(*arguments: object, **named: object) -> None:
         nonlocal batches
         batches += 1
         if batches == 3:
             is_held.set()
             await asyncio.Event().wait()  # Held up until the process ends.
-        await adding(*arguments)  # type: ignore[arg-type]
+        await adding(*arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(catalogue, "_add", add_twice)
     monkeypatch.setattr("library.library.STOP_TIMEOUT_S", 0.3)
