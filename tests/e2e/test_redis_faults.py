@@ -127,15 +127,10 @@ class Three:
         _, wanted, _ = self.post(self.plain, text)
         assert b"<reading_desk" in wanted
         kept = self.server.ask("DBSIZE") if between else 0
-        failures = figures(self.first)["redis/failures"]
+        lost = lost_by(self.first)
         assert self.post(self.first, text)[1] == wanted
         if between is not None:
-            until(
-                lambda: (
-                    self.server.ask("DBSIZE") > kept
-                    or figures(self.first)["redis/failures"] > failures
-                )
-            )
+            until(lambda: self.server.ask("DBSIZE") > kept or lost_by(self.first) > lost)
             between()
         lacks, sent, _ = self.post(self.second, text)
         assert sent == wanted
@@ -188,6 +183,12 @@ class Three:
             nearest(took["second"], share) - nearest(took["plain"], share) for share in (0.5, 0.99)
         ]
         return max(added_s) < ADDED_S
+
+
+def lost_by(gateway: GatewayProcess) -> float:
+    """Return how often a gateway could not put something into Redis, or did not try."""
+    found = figures(gateway)
+    return found["redis/failures"] + found["redis/unwritten"]
 
 
 def nearest(values: list[float], share: float) -> float:
