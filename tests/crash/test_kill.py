@@ -140,8 +140,14 @@ def index_of(db: Path) -> list[tuple[Any, ...]]:
 
 def best(gateway: GatewayProcess, words: str) -> str:
     """Return the best hit; of the many that are alike further down, either order is right."""
-    answer = gateway.get("/library/search", params={"q": words, "limit": 5}).json()
-    return str(answer["hits"][0]["text"])
+    return found(gateway, words)[0]
+
+
+def found(gateway: GatewayProcess, words: str) -> list[str]:
+    """Return hits, in one line each. The texts are of few words: a question of so many as a text
+    has need not find that one first."""
+    answer = gateway.get("/library/search", params={"q": words, "limit": 20}).json()
+    return [str(hit["text"]).replace("\n", " ") for hit in answer["hits"]]
 
 
 def test_no_kill_loses_doubles_or_damages_anything(
@@ -194,5 +200,5 @@ def compare_with_undisturbed(
     last_question = str(chatters[2].talk[-2]["content"]).replace("\n", " ")
     for words in ("about client1 turn 0", last_question):
         assert best(other, words) == best(disturbed, words)
-        assert words in best(disturbed, words).replace("\n", " ")
+        assert any(words in text for text in found(disturbed, words))
     assert other.stop() == 0
