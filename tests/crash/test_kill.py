@@ -144,8 +144,8 @@ def best(gateway: GatewayProcess, words: str) -> str:
 
 
 def found(gateway: GatewayProcess, words: str) -> list[str]:
-    """Return hits, in one line each. The texts are of few words: a question of so many as a text
-    has need not find that one first."""
+    """Return hits, in one line each. The texts are of few words, and what stands beside a find
+    counts, too: of a hundred such texts about one is not the best find of its own words."""
     answer = gateway.get("/library/search", params={"q": words, "limit": 20}).json()
     return [str(hit["text"]).replace("\n", " ") for hit in answer["hits"]]
 
@@ -201,4 +201,5 @@ def compare_with_undisturbed(
     for words in ("about client1 turn 0", last_question):
         assert best(other, words) == best(disturbed, words)
         assert any(words in text for text in found(disturbed, words))
+    assert "about client1 turn 0" in best(disturbed, "about client1 turn 0")
     assert other.stop() == 0
