@@ -9,6 +9,7 @@ passed over, and the bytes went to the client as they were in any case.
 Source: OpenAI API reference, "The chat completion chunk object".
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from gateway.wire.gathering import Gathering
@@ -34,8 +35,13 @@ def reply_of(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
-def read_body(body: bytes) -> ReadReply:
-    """Read a whole chat completion."""
+def message_in(choice: dict[str, Any]) -> Any:
+    """Return the message of a choice of a whole chat completion."""
+    return choice.get("message")
+
+
+def read_body(body: bytes, message_in: Callable[[dict[str, Any]], Any] = message_in) -> ReadReply:
+    """Read a whole completion; a choice of which `message_in` makes no object is passed over."""
     fields, is_rough = loaded(body)
     fields = mended(fields) if is_rough else fields
     if not isinstance(fields, dict):
@@ -43,8 +49,9 @@ def read_body(body: bytes) -> ReadReply:
     messages: list[dict[str, Any]] = []
     reasons: list[str | None] = []
     for choice in dicts(fields.get("choices")):
-        if isinstance(choice.get("message"), dict):
-            messages.append(choice["message"])
+        message = message_in(choice)
+        if isinstance(message, dict):
+            messages.append(message)
             reasons.append(text_or_none(choice.get("finish_reason")))
     return ReadReply(
         messages=tuple(messages),
@@ -82,14 +89,19 @@ class ChunkReader(Gathering):
                 kept = self._choices[index] = _Choice()
             if isinstance(choice.get("finish_reason"), str):
                 kept.finish_reason = choice["finish_reason"]
-            # Some servers end a stream with a whole `message` in place of a delta.
-            delta = choice.get("delta") or choice.get("message")
+            delta = self._delta_in(choice)
             if isinstance(delta, dict) and self._bytes <= self._limit_bytes:
                 kept.add(delta)
         if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
         if "error" in chunk or chunk.get("object") == "error":
             self.error = error_text(chunk) or self.error
+
+    @staticmethod
+    def _delta_in(choice: dict[str, Any]) -> Any:
+        """Return what a choice of a chunk adds."""
+        # Some servers end a stream with a whole `message` in place of a delta.
+        return choice.get("delta") or choice.get("message")
 
     def read(self) -> ReadReply:
         """Return what has come so far."""
