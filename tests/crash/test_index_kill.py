@@ -117,6 +117,7 @@ async def test_a_process_killed_while_it_builds_the_index_anew_costs_no_record_a
             is_found = found[:1] == [f"the code of rocket{number} is kestrel{number}"]
             assert is_found or "index-behind" in result.degraded
         assert await library.wait_caught_up(30)
+        assert await library.wait_embedded(30)
         assert (await library.status())["index"]["passages"] == TURNS
         for number in range(0, TURNS, 40):
             result = await teller.ask(f"kestrel{number}")

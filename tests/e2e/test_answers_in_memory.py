@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.answers import DONE, ROLE, Answer, Gate, Step, chunk, completion, stream
 from tests.e2e.conftest import StartGateway
-from tests.e2e.gateway_process import GatewayProcess
+from tests.e2e.gateway_process import WAIT_S, GatewayProcess
 from tests.e2e.stub_upstream import StubUpstream
 from tests.e2e.talk import MODEL, Client, RawConnection, Reply, user
 
@@ -25,6 +25,17 @@ def peak_bytes(gateway: GatewayProcess) -> int:
     lines = status.read_text("utf-8").splitlines()
     [line] = [line for line in lines if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1_024
+
+
+def wait_held(gateway: GatewayProcess, size_bytes: int) -> None:
+    """Return once so many bytes of bodies and answers are in its memory."""
+    until = time.monotonic() + WAIT_S
+    is_held = False
+    while not is_held:
+        assert time.monotonic() < until, f"never held {size_bytes} bytes"
+        lines = gateway.get("/metrics").text.splitlines()
+        [line] = [line for line in lines if line.startswith("library_inflight_body_bytes ")]
+        is_held = float(line.split()[1]) >= size_bytes
 
 
 def held_back(*, is_stream: bool, gate: Gate) -> Answer:
@@ -51,6 +62,8 @@ def test_answers_in_memory_leave_no_room_for_more_bodies(
     upstream.wait_for_chats(1)
     if is_stream:  # Else the gateway waits for its client to read, and reads no further itself.
         first.read_until(b"so far")
+    # A body that came before would take the answer's room, and the answer would not be kept.
+    wait_held(gateway, ROOM_BYTES - 50_000)
     client = Client(gateway.url)
     large = [user("a word " * (BODY_BYTES_MAX // 8))]
 
@@ -60,7 +73,7 @@ def test_answers_in_memory_leave_no_room_for_more_bodies(
             if reply.status == status:
                 return reply
             time.sleep(0.05)
-        raise AssertionError(f"never {status}")
+        raise AssertionError(f"{reply.status} and not {status}: {reply.content!r}")
 
     refused = until(429)
     assert refused.headers["retry-after"]

@@ -167,6 +167,7 @@ async def test_a_deleted_thread_uses_up_no_candidate_and_the_others_stay_in_memo
         await teller.tell(*(f"The launch code is kestral {number}" for number in range(300)))
         await other.tell("A hawk like the kestrals", "Hello")
         await other.indexed()
+        await other.embedded()
         assert not (await other.ask("kestrel")).degraded
         # A second load would never come.
         monkeypatch.setattr(module, "LOAD_WAIT_S", 0.0)
