@@ -7,9 +7,9 @@ if (-not (Get-Command wsl.exe -ErrorAction SilentlyContinue)) {
 }
 $Wsl = if ($Distribution) { @("-d", $Distribution, "-u", "root") } else { @("-u", "root") }
 $Script = Join-Path (Split-Path -Parent $PSScriptRoot) "wsl-redis-install.sh"
-$Path = (& wsl.exe @Wsl -- wslpath -a ($Script -replace "\\", "/")).Trim()
+$Path = (& wsl.exe @Wsl "--" wslpath -a ($Script -replace "\\", "/")).Trim()
 if ($LASTEXITCODE) { exit $LASTEXITCODE }
-$Printed = & wsl.exe @Wsl -- bash $Path @Rest
+$Printed = & wsl.exe @Wsl "--" bash $Path @Rest
 $Code = $LASTEXITCODE
 $Printed | Out-Host
 $Line = $Printed | Select-String "env:LIBRARY_OF_CONTEXT_REDIS_URL = '([^']+)'"

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tree_sitter
+import tree_sitter_powershell
 import yaml  # type: ignore[import-untyped] # It comes with litellm.
 
 from gateway.cli.main import COMMANDS
@@ -50,8 +52,14 @@ def test_the_windows_script_installs_what_the_other_one_does() -> None:
     assert "sys.exit(sys.version_info < (3, 11))" in windows
     assert "model install" in windows
     assert 'library-of-context.exe") serve @args' in windows
-    for bracket in ("()", "{}"):
-        assert windows.count(bracket[0]) == windows.count(bracket[1])
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(ROOT.glob("scripts/*.ps1")), TASK], ids=lambda path: path.name
+)
+def test_a_windows_script_is_powershell(path: Path) -> None:
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    assert not parser.parse(path.read_bytes()).root_node.has_error
 
 
 def test_the_dockerfile_has_known_instructions_and_copies_what_is_there() -> None:
