@@ -103,9 +103,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "prefix then stays the same a while."
         ),
     ] = 0.45
+    agent_low_water: Annotated[
+        Share, Meta(description="The same where the messages hold results of tools.")
+    ] = 0.5
     window_high_water: Annotated[
         Share,
-        Meta(description="They overflow at this share, and where the desk finds no room."),
+        Meta(
+            description="Recent messages overflow at this share, and where the desk finds no room."
+        ),
     ] = 1.0
     desk_placement: Annotated[
         Placement,

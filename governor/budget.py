@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from governor.transcript import Transcript
 from governor.turn import PLACEMENTS, REPLACEMENTS, Policy
 from library.records import OwnSettings
 
@@ -82,6 +83,12 @@ class Rooms:
     def high_tokens(self, share: float) -> int:
         """Return how much the window may grow to before it moves."""
         return int(self.tokens * share)
+
+
+def low_water(policy: Policy, transcript: Transcript) -> float:
+    """Return the share to which the window is cut down: an agent's step goes by what the last few
+    saw, and the words of "go on" find none of it again."""
+    return policy.agent_low_water if transcript.has_results else policy.window_low_water
 
 
 def rooms(policy: Policy, *, left_tokens: int) -> Rooms:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from governor.budget import Rooms, rooms
+from governor.budget import Rooms, low_water, rooms
 from governor.desk.attached import Lying
 from governor.desk.consulting import Consulting
 from governor.desk.pins import fitting, pinned_block
@@ -249,7 +249,7 @@ class Paging:
             transcript.units,
             self.layout.unit_tokens,
             question=transcript.question,
-            low_tokens=min(shared.low_tokens(self.policy.window_low_water), room),
+            low_tokens=min(shared.low_tokens(low_water(self.policy, transcript)), room),
             room_tokens=room,
             grown_tokens=high,
             anchor=anchor,

@@ -55,6 +55,11 @@ class Transcript:
     """Index of the unit with the last message of the user; -1: there is none."""
     repairs: tuple[str, ...]
 
+    @property
+    def has_results(self) -> bool:
+        """Tools have been called: it is an agent's."""
+        return any(message.role == "tool" for message in self.messages)
+
     def unit_messages(self, index: int) -> tuple[Message, ...]:
         unit = self.units[index]
         return self.messages[unit.start : unit.stop]

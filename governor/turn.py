@@ -68,6 +68,8 @@ class Policy:
     window_low_water: float = 0.45
     """When the recent window overflows it is cut down, so that it and the desk fill this share of
     what pins leave them: the prompt's prefix then stays the same for several turns."""
+    agent_low_water: float = 0.5
+    """The same where tools have been called."""
     window_high_water: float = 1.0
     """It overflows at this share, and where the desk finds no room beside it."""
     placement: Placement = "attached"

@@ -322,6 +322,7 @@ def policy(
         window_tokens=model.window_tokens,
         reply_reserve_tokens=model.reply_reserve_tokens,
         window_low_water=settings.window_low_water,
+        agent_low_water=settings.agent_low_water,
         window_high_water=settings.window_high_water,
         placement=target.placement,
         replacement=target.replacement,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from governor.budget import Rooms
+from governor.budget import Rooms, low_water
 from governor.desk.attached import NOTHING, Attachment, Lying, missing, served_share
 from governor.desk.focus import focuses, in_turn, names_in_step
 from governor.desk.laying import Desk, Laid, laid_again, lay_out
@@ -312,7 +312,7 @@ class Consulting:
         """
         if not shared.desk_tokens:
             return 0
-        low = shared.low_tokens(self.policy.window_low_water)
+        low = shared.low_tokens(low_water(self.policy, self.located.layout.transcript))
         given_back = max(0, low - window.used_tokens) if window.start > 0 else 0
         room = shared.desk_tokens + given_back
         return min(room, shared.tokens - window.used_tokens) if window.is_moved else room

@@ -150,6 +150,7 @@ policies = st.builds(
     desk_tokens=st.integers(0, 1_000),
     protected_tokens=st.integers(0, 300),
     window_low_water=st.sampled_from((0.5, 0.7, 1.0)),
+    agent_low_water=st.sampled_from((0.5, 0.7, 1.0)),
     window_high_water=st.sampled_from((1.0, 1.0, 0.6, 1e-9)),
     recall=st.sampled_from(("off", "thread", "project")),
 )
@@ -209,7 +210,7 @@ def test_nothing_that_was_dropped_would_still_fit(
     bench: Bench, messages: list[dict[str, Any]], budget: int
 ) -> None:
     """Without desk and without a low-water mark, no older exchange would fit beside the rest."""
-    policy = Policy(budget_tokens=budget, recall="off", window_low_water=1.0)
+    policy = Policy(budget_tokens=budget, recall="off", window_low_water=1.0, agent_low_water=1.0)
     length = requests_of(messages)[-1]
     body = {"model": MODEL, "messages": messages[:length]}
     try:

@@ -34,6 +34,7 @@ ATTACHED = Policy(
     protected_tokens=0,
     minimum_relevance=0.6,
     window_low_water=0.6,
+    agent_low_water=0.6,
     placement="attached",
     replacement="every-turn",
 )
