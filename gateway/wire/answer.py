@@ -20,6 +20,7 @@ UNREAD_MAX = 64
 UNREAD_BYTES = 4_096
 """After a larger piece none waits, so that they hold no more memory than what is read."""
 EVENT_STREAM = b"text/event-stream"
+NO_CONTENT = frozenset({204, 205})
 REDIRECT_STATUS = 300
 REDIRECTED = "the upstream answers {status}: name the address that it redirects to"
 NO_STREAM = "the upstream's answer has no event of a stream in it"
@@ -241,4 +242,4 @@ def is_streamed(status: int, headers: list[tuple[bytes, bytes]], *, is_stream_as
     is_stream = content_type.startswith(EVENT_STREAM) or (
         is_stream_asked and b"json" not in content_type and b"html" not in content_type
     )
-    return is_stream and status < REDIRECT_STATUS
+    return is_stream and status < REDIRECT_STATUS and status not in NO_CONTENT

@@ -111,6 +111,7 @@ def test_a_body_comes_back_as_it_came() -> None:
         (200, [(b"content-type", b"text/plain")], True, StreamedAnswer),
         (200, [(b"content-type", b"text/plain")], False, WholeAnswer),
         (429, SSE, True, WholeAnswer),
+        (204, [], True, WholeAnswer),
     ],
 )
 def test_the_head_tells_what_kind_of_answer_begins(
