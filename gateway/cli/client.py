@@ -19,7 +19,7 @@ from msgspec import structs
 
 from gateway.auth import KeysFileUnusable
 from gateway.cli.options import Problem, Unusable
-from gateway.cli.running.joined import Joined
+from gateway.cli.running.joined import Joined, unlike
 from gateway.settings import OFFLINE, Settings
 from library.errors import LibraryError
 from library.lock import Owner, read_owner
@@ -125,6 +125,19 @@ async def joined_by(library: LibraryClient) -> Joined | None:
         return Joined(**await library.get("/settings"))
     except Problem:
         return None
+
+
+def otherwise_set(settings: Settings) -> str:
+    """Return the settings that a running gateway has otherwise, as flags or its environment gave
+    them to it; "": none runs, or there are none."""
+    owner = read_owner(Path(settings.db)) if Path(settings.db).exists() else None
+    if owner is None or owner.base_url is None:
+        return ""
+    try:
+        joined = ask(settings, joined_by)
+    except Unusable:  # It is stopping.
+        return ""
+    return "" if joined is None else unlike(joined, settings)
 
 
 @asynccontextmanager

@@ -4,21 +4,18 @@ import json
 import os
 import textwrap
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import click
 from msgspec import NODEFAULT, Struct, structs
 
-from gateway.cli.client import ask, joined_by
+from gateway.cli.client import otherwise_set
 from gateway.cli.options import (
     SETTINGS_HELP,
-    Unusable,
     json_option,
     loaded_settings,
     settings_options,
 )
-from gateway.cli.running.joined import unlike
 from gateway.cli.tables import print_table
 from gateway.configuration import (
     FIELDS,
@@ -34,7 +31,6 @@ from gateway.retention.settings import RetentionRule
 from gateway.served import ModelSettings, UpstreamSettings
 from gateway.settings import AUTO, Settings
 from gateway.upstream.discovery import choose
-from library.lock import read_owner
 
 _EXAMPLE_UPSTREAM = {
     "url": "http://127.0.0.1:11434/v1",
@@ -90,21 +86,8 @@ def config(example: bool, is_json: bool, config: str | None, **flags: object) ->
         click.echo(f"\nfile         {kinds['file']}")
     if "environment" in kinds:
         click.echo(f"\nenvironment  {PREFIX} and the setting's name in capitals")
-    if others := _of_gateway(loaded.settings):
+    if others := otherwise_set(loaded.settings):
         click.echo(f"\nThe gateway that runs on this database has {others}.", err=True)
-
-
-def _of_gateway(settings: Settings) -> str:
-    """Return the settings that a running gateway has otherwise, as flags or its environment gave
-    them to it; "": none runs, or there are none."""
-    owner = read_owner(Path(settings.db)) if Path(settings.db).exists() else None
-    if owner is None or owner.base_url is None:
-        return ""
-    try:
-        joined = ask(settings, joined_by)
-    except Unusable:  # It is stopping.
-        return ""
-    return "" if joined is None else unlike(joined, settings)
 
 
 def _rows(loaded: Loaded) -> Iterator[tuple[str, str, str]]:

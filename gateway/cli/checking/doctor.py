@@ -17,6 +17,7 @@ from gateway.cli.checking.checks import (
 )
 from gateway.cli.checking.client_check import check_clients
 from gateway.cli.checking.upstream_check import check_upstreams
+from gateway.cli.client import otherwise_set
 from gateway.cli.options import json_option, loaded_settings, settings_options
 from gateway.cli.tables import folded
 from gateway.configuration import without_credentials
@@ -46,6 +47,8 @@ def doctor(context: click.Context, /, is_json: bool, config: str | None, **flags
     else:
         for finding in findings:
             click.echo("\n".join(lines(finding)))
+    if others := otherwise_set(settings):
+        click.echo(f"\nThe gateway that runs has {others}; that was not checked.", err=True)
     context.exit(1 if any(finding.is_problem for finding in findings) else 0)
 
 
