@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.addressing.loopback import is_loopback
 from gateway.auth import Principal
-from gateway.body import ClientGone
+from gateway.body.reading import ClientGone
 from gateway.errors import ANSWERED, Answer, answer, crash_answer
 from gateway.refusals import HostForbidden, Overloaded, UnknownPath, UpgradeUnsupported
 from gateway.telemetry import Telemetry

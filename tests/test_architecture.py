@@ -24,8 +24,8 @@ MODULES = sorted(path for top in LAYERS for path in (ROOT / top).rglob("*.py"))
 SEAMS: dict[str, tuple[str, ...]] = {
     "aiohappyeyeballs": ("gateway/upstream/http/pool.py",),
     "aiohttp": ("library/embedding/remote.py",),
-    "backports": ("gateway/body.py", "gateway/upstream/http/decoding.py"),
-    "brotli": ("gateway/body.py", "gateway/upstream/http/decoding.py"),
+    "backports": ("gateway/body/decoding.py",),
+    "brotli": ("gateway/body/decoding.py",),
     "click": (
         *("gateway/cli/*", "gateway/bench/command.py", "gateway/bench/progress.py"),
         *("gateway/mcp/command.py", "gateway/hooks/command.py"),

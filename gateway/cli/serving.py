@@ -25,7 +25,7 @@ BACKGROUND_GRACE_S = 1.0
 
 HEAD_TIMEOUT_S = 30.0
 """For the head of a request, from its first byte, or from the connection's begin, to its last. A
-body has a bound of its own (gateway/body.py); uvicorn waits for a head for ever."""
+body has a bound of its own (gateway/body/reading.py); uvicorn waits for a head for ever."""
 
 HEAD_BYTES_MAX = 262_144
 """Of a head; clients send some thousand bytes, and uvicorn takes any number."""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gateway.body import read_body
+from gateway.body.reading import read_body
 from gateway.core import Gateway
 from gateway.middleware import visit_of
 from gateway.refusals import BadParameter

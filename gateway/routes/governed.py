@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from gateway.auth import AUTHORIZATION, Principal
-from gateway.body import decoded, read_body
+from gateway.body.reading import decoded, read_body
 from gateway.core import Gateway
 from gateway.errors import json_answer
 from gateway.identity import SESSION_CHARS_MAX, session_of

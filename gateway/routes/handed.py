@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gateway.auth import Principal
-from gateway.body import read_body
+from gateway.body.reading import read_body
 from gateway.core import Gateway
 from gateway.identity import SESSION_CHARS_MAX
 from gateway.middleware import visit_of

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from starlette.types import Receive, Scope, Send
 
 from gateway.auth import Principal
-from gateway.body import ClientGone, next_piece, read_body
+from gateway.body.reading import ClientGone, next_piece, read_body
 from gateway.core import Gateway
 from gateway.middleware import PREFIX, Stay, visit_of
 from gateway.refusals import BodyTooLarge, BodyTooSlow, UnknownPath

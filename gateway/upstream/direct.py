@@ -14,10 +14,10 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
+from gateway.body.decoding import Decoder, decoder_for
 from gateway.configuration import without_credentials
 from gateway.upstream.attempts import opened
 from gateway.upstream.http.connection import Connection
-from gateway.upstream.http.decoding import Decoder, decoder_for
 from gateway.upstream.http.pool import ConnectTimeout, Judge, Origin, Pool, origin_of
 from gateway.upstream.protocol import Patience, UpstreamFailed, UpstreamReply, UpstreamRequest
 from gateway.wire.headers import reply_headers

@@ -512,8 +512,10 @@ def test_config_prints_each_value_with_its_source_and_no_secret(tmp_path: Path) 
 def test_doctor_is_content_beside_a_running_gateway(read: GatewayProcess) -> None:
     port = read.origin.rpartition(":")[2]
     call = ("doctor", "--db", str(read.db), "--port", port, "--upstream", "offline")
-    call += ("--desk-interval-s", "77")
-    done = run_cli(*call, env=clean_environment({}) | {"OPENAI_BASE_URL": read.url}, check=False)
+    other = ("--desk-interval-s", "77")
+    done = run_cli(
+        *call, *other, env=clean_environment({}) | {"OPENAI_BASE_URL": read.url}, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert str(read.process.pid) in done.stdout
     assert "The gateway that runs has --desk-interval-s 300.0;" in done.stderr

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from gateway.auth import LOCAL, Principal
-from gateway.body import ClientGone
+from gateway.body.reading import ClientGone
 from gateway.middleware import REQUEST_ID, Door, Names, Room, visit_of
 from gateway.refusals import BadParameter, HostForbidden, KeyRequired, Overloaded
 from gateway.telemetry import Telemetry

@@ -11,8 +11,8 @@ import pytest
 from backports import zstd
 from hypothesis import given, strategies
 
-from gateway import body as body_module
-from gateway.body import ClientGone, decoded, read_body
+from gateway.body import reading as body_module
+from gateway.body.reading import ClientGone, decoded, read_body
 from gateway.refusals import BodyTooLarge, BodyTooSlow, BodyUnreadable, EncodingUnsupported
 
 LIMIT = 100_000

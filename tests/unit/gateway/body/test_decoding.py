@@ -12,7 +12,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.upstream.http.decoding import STEP_BYTES, decoder_for
+from gateway.body.decoding import STEP_BYTES, decoder_for
 
 TEXT = b"data: {}\n\n" * 2_000
 ENCODED = {

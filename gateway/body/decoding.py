@@ -1,6 +1,8 @@
-"""Encoded answers, decoded as they come and in small steps: a few bytes may stand for millions.
+"""Encoded bodies, of requests and of answers, decoded as they come and in small steps: a few bytes
+may stand for millions (CASES E2).
 
-They are not asked for; some servers send them all the same, and what is relayed must also be read.
+Encoded answers are not asked for; some servers send them all the same, and what is relayed must
+also be read.
 """
 
 import zlib
@@ -12,7 +14,7 @@ STEP_BYTES = 65_536
 
 
 class Decoder(Protocol):
-    """Decodes one answer."""
+    """Decodes one body."""
 
     def steps(self, data: bytes) -> Iterator[bytes]:
         """Yield what some more bytes stand for.
@@ -32,7 +34,7 @@ class Decoder(Protocol):
 
 
 def decoder_for(encoding: bytes) -> Decoder | None:
-    """Return what decodes an answer that bears a content-encoding; None: nothing that we have."""
+    """Return what decodes a body that bears a content-encoding; None: nothing that we have."""
     made = _DECODERS.get(encoding.strip().lower())
     return made() if made else None
 
@@ -45,7 +47,7 @@ class _Zlib:
 
     def steps(self, data: bytes) -> Iterator[bytes]:
         if self._decoder is None and data:
-            # "deflate" means zlib, but some servers send the bare stream.
+            # "deflate" means zlib, but some send the bare stream.
             is_bare = not self._is_gzip and data[0] & 0x0F != 8
             self._decoder = zlib.decompressobj(31 if self._is_gzip else -15 if is_bare else 15)
         while data:
@@ -69,7 +71,7 @@ class _Zlib:
 
 class _Brotli:
     def __init__(self) -> None:
-        import brotli  # type: ignore[import-untyped]  # Here: only such answers need it.
+        import brotli  # type: ignore[import-untyped]  # Here: only such bodies need it.
 
         self._decoder = brotli.Decompressor()
         self._error = brotli.error
@@ -93,7 +95,7 @@ class _Brotli:
 
 class _Zstd:
     def __init__(self) -> None:
-        from backports import zstd  # Here: only such answers need it.
+        from backports import zstd  # Here: only such bodies need it.
 
         self._make = zstd.ZstdDecompressor
         self._decoder: Any = self._make()
@@ -125,3 +127,5 @@ _DECODERS: dict[bytes, Callable[[], Decoder]] = {
     b"br": _Brotli,
     b"zstd": _Zstd,
 }
+ENCODINGS = tuple(name.decode() for name in _DECODERS)
+"""What can be decoded, by the names that HTTP has for it."""
