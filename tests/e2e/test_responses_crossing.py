@@ -11,6 +11,7 @@ from openai.types.responses import Response
 from tests.e2e.answers import (
     DONE,
     ROLE,
+    Answer,
     Gate,
     Step,
     call,
@@ -64,6 +65,21 @@ def sdk(chat_only: GatewayProcess) -> Iterator[openai.OpenAI]:
         yield made
 
 
+def calling(made: list[dict[str, Any]], *, is_stream: bool) -> Answer:
+    """Return an upstream's answer that calls tools side by side."""
+    if not is_stream:
+        return calls(*made)
+    parts = [chunk({"tool_calls": [{"index": at, **one}]}) for at, one in enumerate(made)]
+    return stream([ROLE, *parts, chunk({}, finish="tool_calls"), usage_event(), DONE])
+
+
+def answered(sdk: openai.OpenAI, talk: list[Any], *, tools: list[Any], is_stream: bool) -> Response:
+    if not is_stream:
+        return sdk.responses.create(model=MODEL, input=talk, tools=tools)
+    with sdk.responses.stream(model=MODEL, input=talk, tools=tools) as events:
+        return events.until_done().get_final_response()
+
+
 def test_an_answer_is_asked_for_as_a_chat(
     sdk: openai.OpenAI, upstream: StubUpstream, topic: str
 ) -> None:
@@ -88,18 +104,9 @@ def test_tools_of_both_kinds_are_called_and_answered(
         call(f"a{topic}", "look", '{"q": "x"}'),
         call(f"b{topic}", "patch", '{"input": "*** Begin Patch"}'),
     ]
-    if is_stream:
-        parts = [chunk({"tool_calls": [{"index": at, **one}]}) for at, one in enumerate(made)]
-        answer = stream([ROLE, *parts, chunk({}, finish="tool_calls"), usage_event(), DONE])
-    else:
-        answer = calls(*made)
-    upstream.script(answer)
+    upstream.script(calling(made, is_stream=is_stream))
     talk: list[Any] = [{"role": "user", "content": topic}]
-    if is_stream:
-        with sdk.responses.stream(model=MODEL, input=talk, tools=[LOOK, PATCH]) as events:
-            first: Response = events.until_done().get_final_response()
-    else:
-        first = sdk.responses.create(model=MODEL, input=talk, tools=[LOOK, PATCH])
+    first = answered(sdk, talk, tools=[LOOK, PATCH], is_stream=is_stream)
     look, patch = first.output
     assert look.type == "function_call"
     assert json.loads(look.arguments) == {"q": "x"}
@@ -128,19 +135,10 @@ def test_tools_of_a_namespace_are_called_side_by_side_and_answered(
         call(f"b{topic}", "agents__patch", '{"input": "*** Begin Patch"}'),
         call(f"c{topic}", "look", "{}"),
     ]
-    if is_stream:
-        parts = [chunk({"tool_calls": [{"index": at, **one}]}) for at, one in enumerate(made)]
-        answer = stream([ROLE, *parts, chunk({}, finish="tool_calls"), usage_event(), DONE])
-    else:
-        answer = calls(*made)
-    upstream.script(answer)
+    upstream.script(calling(made, is_stream=is_stream))
     talk: list[Any] = [{"role": "user", "content": topic}]
     tools = [LOOK, AGENTS]
-    if is_stream:
-        with sdk.responses.stream(model=MODEL, input=talk, tools=tools) as events:
-            first: Response = events.until_done().get_final_response()
-    else:
-        first = sdk.responses.create(model=MODEL, input=talk, tools=tools)
+    first = answered(sdk, talk, tools=tools, is_stream=is_stream)
     came = [item.to_dict() for item in first.output]
     assert [(item.get("namespace"), item["name"]) for item in came] == [
         ("agents", "look"), ("agents", "patch"), (None, "look")]  # fmt: skip
