@@ -29,7 +29,7 @@ from library.links.replacements import News, news_of, replaced_seqs
 from library.passages import passages_of
 from library.records import Claim, Event, IndexedEvent, Passage
 from library.runtime.breath import Breath
-from library.store.contract import Store
+from library.store.contract import ReadEvents, Store
 
 GATHER_S = 2.0
 """How long work is gathered: with less, the commits of a chat at work cost more than its requests;
@@ -76,6 +76,7 @@ class Indexer:
         self,
         *,
         store: Store,
+        events: ReadEvents,
         catalogue: Catalogue,
         backlog: Backlog,
         on_indexed: Callable[[int], None],
@@ -83,6 +84,7 @@ class Indexer:
         now: Callable[[], datetime],
     ) -> None:
         self._store = store
+        self._events = events
         self._catalogue = catalogue
         self._backlog = backlog
         self._on_indexed = on_indexed
@@ -233,7 +235,7 @@ class Indexer:
 
     async def _add(self, seqs: Sequence[int]) -> list[_Cut]:
         """Add events to the index, yet to be committed; return what came of each."""
-        events = await self._store.events(seqs, collection_id=None)
+        events = await self._events(seqs, collection_id=None)
         batch = await asyncio.to_thread(_cut, events)
         if batch:
             await self._catalogue.add(
@@ -245,7 +247,7 @@ class Indexer:
         """Return what is to be stored of an event, when it can be found in the index."""
         replaced: tuple[int, ...] = ()
         if cut.news is not None:
-            replaced = await replaced_seqs(cut.news, self._catalogue.lexical, self._store)
+            replaced = await replaced_seqs(cut.news, self._catalogue.lexical, self._events)
         return IndexedEvent(cut.seq, cut.passages, replaced)
 
     async def _fail(self, claim: Claim, error: str) -> None:

@@ -92,20 +92,14 @@ class Library:
         self._backlog = Backlog()
         self._meaning = Meaning(
             store,
+            events=self._records.events_once,
             name=embedder,
             open_embedder=open_embedder or EmbedderOptions().open,
             cache=self._cache,
             on_change=self._generations.all_changed,
             question_timeout_s=question_timeout_s,
         )
-        self._indexer = Indexer(
-            store=store,
-            catalogue=self._catalogue,
-            backlog=self._backlog,
-            on_indexed=self._indexed,
-            owner=token_hex(8),
-            now=now,
-        )
+        self._indexer = self._indexer_of(now)
         self._search = Search(
             store=store,
             events=self._records.events,
@@ -129,6 +123,18 @@ class Library:
         self.documents = Documents(self._landing, self.wait_indexed)
         self.promotions = Promotions(self._landing, self.wait_indexed)
         self.retention = Retention(self._landing, self.accesses)
+
+    def _indexer_of(self, now: Callable[[], datetime]) -> Indexer:
+        """Return what makes stored events searchable."""
+        return Indexer(
+            store=self.store,
+            events=self._records.events_once,
+            catalogue=self._catalogue,
+            backlog=self._backlog,
+            on_indexed=self._indexed,
+            owner=token_hex(8),
+            now=now,
+        )
 
     def _landing_of(self, now: Callable[[], datetime]) -> Landing:
         """Return what carries out deletions, and writes to records that are no chats."""
@@ -225,6 +231,7 @@ class Library:
 
     def _recorded(self, recorded: RecordedTurn) -> None:
         """Note what a request changed; a caller that is cancelled does not undo it."""
+        self._records.keep(recorded.told)
         if self._generations.moves(recorded):
             self._search.paths.forget(recorded.thread_no)
         if recorded.new_count or recorded.has_forked:
@@ -257,6 +264,7 @@ class Library:
 
     def _replied(self, events: Sequence[Event]) -> None:
         if events:
+            self._records.keep(events)
             self._generations.replied(events[0].collection_id, events[0].thread_no)
             self._search.paths.forget(events[0].thread_no)
             self._backlog.add_events(events)
@@ -317,9 +325,8 @@ class Library:
 
     async def wait_indexed(self, thread_no: int, timeout_s: float) -> bool:
         """Wait until all of a thread is indexed; return False if that took too long."""
-        return await self._indexer.wait_until(
-            lambda: self.store.thread_indexed(thread_no), timeout_s
-        )
+        is_done = partial(self.store.thread_indexed, thread_no)
+        return await self._indexer.wait_until(is_done, timeout_s)
 
     async def wait_caught_up(self, timeout_s: float) -> bool:
         """Wait until the index holds all that is recorded, of every thread."""

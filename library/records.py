@@ -132,6 +132,9 @@ class RecordedTurn:
     own: OwnSettings
     pins: tuple[int, ...]
     """Event seqs pinned for this thread or its collection, in the order they were pinned."""
+    told: "tuple[Event, ...]" = ()
+    """The newest of its new events, oldest first, as reading them again would give them; some of
+    them, or none."""
 
 
 @dataclass(frozen=True, slots=True)

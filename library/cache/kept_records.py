@@ -1,4 +1,5 @@
-"""Records that were read before: a thread's questions find many of the same ones again.
+"""Records that were read or stored before: a thread's questions find many of the same ones again,
+and what was just told is read by the index, the embedder and the next question.
 
 An event never changes once it is stored; it can only be deleted. Deletions are counted
 (library/cache/generations.py), and what was read under another count is forgotten.
@@ -9,7 +10,7 @@ last object; what every event has beside them takes about the same in each.
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from library.cache.generations import Generations
@@ -34,10 +35,33 @@ class KeptRecords:
 
     async def events(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
         """Return the events that exist of `seqs` within reach, in that order."""
+        return await self._found(seqs, collection_id, is_kept=True)
+
+    async def events_once(self, seqs: Sequence[int], *, collection_id: Reach) -> list[Event]:
+        """Do the same for who goes through many, each once: what is read is not kept, and so does
+        not drive out what is asked for again."""
+        return await self._found(seqs, collection_id, is_kept=False)
+
+    def keep(self, events: Iterable[Event]) -> None:
+        """Keep events that were just stored: the index and the next question ask for them soon."""
+        if self._deleted_count() is None:
+            return
+        for event in events:
+            if not event.is_archived:  # It is not for long, once it is wanted.
+                self._kept.keep(event.seq, event, value_bytes=event_bytes(event))
+
+    def _deleted_count(self) -> int | None:
+        """Forget what was read before something was deleted, and return the count of that."""
         deleted_count = self._generations.deleted_count
         if deleted_count is None or deleted_count != self._read_at:
             self._kept.clear()
             self._read_at = deleted_count
+        return deleted_count
+
+    async def _found(
+        self, seqs: Sequence[int], collection_id: Reach, *, is_kept: bool
+    ) -> list[Event]:
+        deleted_count = self._deleted_count()
         found = {seq: event for seq in seqs if (event := self._kept.find(seq)) is not None}
         missing = [seq for seq in seqs if seq not in found]
         self._counts["hits"] += len(seqs) - len(missing)
@@ -46,11 +70,8 @@ class KeptRecords:
             read = await self._store.events(missing, collection_id=collection_id)
             found |= {event.seq: event for event in read}
             # What was deleted while it was read is not brought back.
-            if deleted_count is not None and deleted_count == self._generations.deleted_count:
-                for event in read:
-                    if event.is_archived:  # It is not for long, once it is wanted.
-                        continue
-                    self._kept.keep(event.seq, event, value_bytes=event_bytes(event))
+            if is_kept and deleted_count == self._generations.deleted_count:
+                self.keep(read)
         wanted = (found[seq] for seq in seqs if seq in found)
         return [one for one in wanted if is_within(one.collection_id, collection_id)]
 

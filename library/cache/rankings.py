@@ -10,22 +10,17 @@ An answer that lacked something (`degraded`, `is_torn`) is not kept: the next on
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from library.cache.contract import Cache, Key
 from library.cache.generations import Generations
 from library.cache.keys import key_of
-from library.records import Event, Hit, Passage, Reach, SearchQuery, SearchResult
+from library.records import Hit, Passage, SearchQuery, SearchResult
+from library.store.contract import ReadEvents
 
 Answer = Callable[[SearchQuery], Awaitable[SearchResult]]
-
-
-class ReadEvents(Protocol):
-    """`Store.events`, or what remembers it."""
-
-    def __call__(self, seqs: Sequence[int], *, collection_id: Reach) -> Awaitable[list[Event]]: ...
 
 
 class _Found(msgspec.Struct, array_like=True, frozen=True):

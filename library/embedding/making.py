@@ -14,7 +14,7 @@ from dataclasses import replace
 from library.embedding.protocol import Embedder, EmbedderChanged, EmbedderUnavailable
 from library.errors import LibraryError
 from library.records import Event, IndexedEvent, OwedRows
-from library.store.contract import Store
+from library.store.contract import ReadEvents, Store
 
 MOST_EVENTS = 512
 """Read at once."""
@@ -31,9 +31,10 @@ logger = logging.getLogger(__name__)
 class RowMaker:
     """Makes rows until nothing is owed; one at a time calls it."""
 
-    def __init__(self, store: Store, embedder: Embedder, no: int) -> None:
+    def __init__(self, store: Store, events: ReadEvents, embedder: Embedder, no: int) -> None:
         """Make rows for embedder number `no` of the store."""
         self._store = store
+        self._events = events
         self.embedder = embedder
         self.no = no
         self._fresh: deque[int] = deque(maxlen=KEPT_FRESH)
@@ -84,7 +85,7 @@ class RowMaker:
 
     async def _made(self, owed: Sequence[IndexedEvent]) -> list[tuple[Event, bytes]]:
         """Return events with their rows; those that are gone are left out."""
-        events = await self._store.events([one.seq for one in owed], collection_id=None)
+        events = await self._events([one.seq for one in owed], collection_id=None)
         passages = {one.seq: one for one in owed}
         batches = [[(event, passages[event.seq]) for event in events]]
         made: list[tuple[Event, bytes]] = []

@@ -27,7 +27,7 @@ from library.embedding.protocol import Embedder, EmbedderChanged, EmbedderUnavai
 from library.embedding.questions import Questions
 from library.errors import LibraryError
 from library.records import Event, StoredEmbedder
-from library.store.contract import Store
+from library.store.contract import ReadEvents, Store
 from library.vectors.vectors import Vectors
 
 OpenEmbedder = Callable[[str], Awaitable[Embedder]]
@@ -68,6 +68,7 @@ class Meaning:
         self,
         store: Store,
         *,
+        events: ReadEvents,
         name: str,
         open_embedder: OpenEmbedder,
         cache: Cache,
@@ -79,6 +80,7 @@ class Meaning:
         self._cache = cache
         self._on_change = on_change
         self._store = store
+        self._events = events
         self._name = name
         self._open = open_embedder
         self._question_timeout_s = question_timeout_s
@@ -277,7 +279,7 @@ class Meaning:
             await embedder.close()
             raise
         self._has_leftovers = any(one.no != no for one in known)
-        self._maker = RowMaker(self._store, embedder, no)
+        self._maker = RowMaker(self._store, self._events, embedder, no)
         if before is None or before.no == no:
             await self._serve(embedder, no)
         else:

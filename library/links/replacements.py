@@ -19,7 +19,7 @@ from library.lexical import Lexical, stems
 from library.reading.changes import Change, changes, is_replaced
 from library.records import Event, Where
 from library.retrieval.ranking import LONG_REPLY_CHARS, Candidate
-from library.store.contract import Store
+from library.store.contract import ReadEvents
 
 LOOKED_AT = 12
 """Passages judged for one change, best first."""
@@ -44,7 +44,7 @@ def news_of(event: Event) -> News | None:
     return News(event.seq, event.collection_id, found) if found else None
 
 
-async def replaced_seqs(news: News, lexical: Lexical, store: Store) -> tuple[int, ...]:
+async def replaced_seqs(news: News, lexical: Lexical, events: ReadEvents) -> tuple[int, ...]:
     """Return the earlier events of the collection that state what is gone, in order.
 
     Raises:
@@ -54,7 +54,7 @@ async def replaced_seqs(news: News, lexical: Lexical, store: Store) -> tuple[int
     replaced: set[int] = set()
     for change in news.changes:
         candidates, rarity = await asyncio.to_thread(_candidates, news, change, lexical)
-        rows = await store.events([one.seq for one in candidates], collection_id=news.collection_id)
+        rows = await events([one.seq for one in candidates], collection_id=news.collection_id)
         replaced |= await asyncio.to_thread(_judged, change, candidates, rows, rarity)
     return tuple(sorted(replaced))
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from library.analysis import question_words
 from library.backlog import Backlog
-from library.cache.rankings import ReadEvents
 from library.catalogue import Catalogue
 from library.embedding.meaning import Meaning, Serving
 from library.embedding.protocol import EmbedderUnavailable
@@ -55,7 +54,7 @@ from library.retrieval.ranking import (
 from library.retrieval.scope import LivePaths, is_in, on_live, where_of
 from library.retrieval.tail import Tail, WaitingEvent, placed
 from library.retrieval.wording import Wordings
-from library.store.contract import Store
+from library.store.contract import ReadEvents, Store
 from library.vectors.vectors import VectorsLoading
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Search:
         self._in_order = replace(weights, long_reply=LONG_REPLY_IN_ORDER)
         self.paths = LivePaths(store)
         self.listing = Listing(store)
-        self.tail = Tail(store)
+        self.tail = Tail(events)
         self._meaning = meaning
         self._wordings = Wordings()
         self._on_damage = on_damage

@@ -18,7 +18,7 @@ from library.passages import passages_of
 from library.records import Event, Reach, is_within
 from library.retrieval.ranking import Candidate
 from library.runtime.breath import Breath
-from library.store.contract import Store
+from library.store.contract import ReadEvents
 
 MOST_EVENTS = 1_024
 """About 2 MB."""
@@ -70,8 +70,8 @@ def placed(event: Event, passages: tuple[WaitingPassage, ...] = ()) -> WaitingEv
 class Tail:
     """Keeps what was analysed; see the module's docstring."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, events: ReadEvents) -> None:
+        self._events = events
         self._kept: OrderedDict[int, WaitingEvent] = OrderedDict()
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Tail:
         missing = [seq for seq in seqs if seq not in kept]
         events: Sequence[Event] = ()
         if missing:
-            events = await self._store.events(missing, collection_id=collection_id)
+            events = await self._events(missing, collection_id=collection_id)
         known = [kept[seq] for seq in seqs if seq in kept]
         fresh, is_cut = await _take_in(events, kept)
         # Some of the fresh may be known by now, by another search.

@@ -7,7 +7,7 @@ Raises, all of them: `StoreUnavailable` (locked longer than the bound, full, rea
 too many calls waiting, closed), `StoreCorrupt`.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -301,6 +301,12 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Commit what is queued, checkpoint, and let go of the owner lock. Idempotent."""
+
+
+class ReadEvents(Protocol):
+    """`Store.events`, or what remembers it."""
+
+    def __call__(self, seqs: Sequence[int], *, collection_id: Reach) -> Awaitable[list[Event]]: ...
 
 
 class Rows(Protocol):

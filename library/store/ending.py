@@ -10,7 +10,7 @@ import orjson
 from library.chain import extend
 from library.errors import UnknownRecord
 from library.records import Event, IncomingMessage, Reply, TurnState
-from library.store.encoding import event_id, from_micros, read_events, to_micros
+from library.store.encoding import read_events, to_micros
 from library.store.matching import Node
 from library.store.names import add_names
 from library.store.statements import SQL
@@ -62,12 +62,13 @@ def finish_turn(
     tree = Tree(connection, collection_id, thread_no, turn_id, now, options)
     events: list[Event] = []
     for reply in ending.replies:
-        node, is_new = _store_reply(tree, head, reply)
+        message = IncomingMessage("assistant", reply.digest, reply.body, reply.text)
+        node, is_new = _store_reply(tree, head, message, is_partial=reply.is_partial)
         if own_chain is not None:
             anchor = (collection_id, extend(own_chain, reply.digest), node.seq, front_count)
             connection.execute(SQL["insert_anchor"], anchor)
         if is_new and not options.mask_secrets:
-            events.append(_event(tree, node, reply, thread=row[7:9]))
+            events.append(tree.event(message, node, thread=row[7:9], is_partial=reply.is_partial))
         else:
             events += read_events(connection, [node.seq])
     report_no = connection.execute(SQL["insert_report"], (no, ending.report)).lastrowid
@@ -80,39 +81,17 @@ def finish_turn(
     return tuple(events)
 
 
-def _store_reply(tree: Tree, head: Node | None, reply: Reply) -> tuple[Node, bool]:
+def _store_reply(
+    tree: Tree, head: Node | None, message: IncomingMessage, *, is_partial: bool
+) -> tuple[Node, bool]:
     """Store one choice, and tell whether it is new; an equal one that is there is that one."""
     is_tip = head is not None and tree.is_tip(head)
-    known = None if is_tip else tree.child(head, reply.digest)
+    known = None if is_tip else tree.child(head, message.digest)
     if known is not None:
         return known, False
-    message = IncomingMessage("assistant", reply.digest, reply.body, reply.text)
-    node = tree.append(head, [message], is_tip=is_tip, is_partial=reply.is_partial)
+    node = tree.append(head, [message], is_tip=is_tip, is_partial=is_partial)
     assert node is not None
     return node, True
-
-
-def _event(tree: Tree, node: Node, reply: Reply, *, thread: tuple[str, str | None]) -> Event:
-    """Return what was just stored, as reading it again would."""
-    moment = from_micros(tree.now)
-    return Event(
-        seq=node.seq,
-        id=event_id(node.seq, None),
-        collection_id=tree.collection_id,
-        thread_no=tree.thread_no,
-        thread_id=thread[0],
-        session_id=thread[1],
-        branch_id=node.branch_id,
-        position=node.position,
-        role="assistant",
-        digest=reply.digest,
-        body=reply.body,
-        text=reply.text,
-        occurred_at=moment,
-        recorded_at=moment,
-        turn_id=tree.turn_id,
-        is_partial=reply.is_partial,
-    )
 
 
 def _move_on(

@@ -27,6 +27,7 @@ FULL, NEWEST = "full", "newest"
 class Thread:
     no: int
     id: str
+    session_id: str | None
     style: str | None
     head_branch: int | None
     head_position: int | None
@@ -249,5 +250,6 @@ class Placing:
         row = self._connection.execute(sql, key).fetchone()
         if row is None:
             return None
-        no, identifier, style, branch_id, position, state, *own = row
-        return Thread(no, identifier, style, branch_id, position, state, OwnSettings(*own))
+        no, identifier, session_id, style, branch_id, position, state, *own = row
+        known = (no, identifier, session_id, style, branch_id, position, state)
+        return Thread(*known, OwnSettings(*own))

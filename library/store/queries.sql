@@ -44,17 +44,17 @@ SELECT name FROM collection ORDER BY name
 INSERT INTO collection (name) VALUES (?)
 
 -- name: session_thread
-SELECT no, id, style, head_branch, head_position, prompt_state,
+SELECT no, id, session_id, style, head_branch, head_position, prompt_state,
        budget_tokens, desk_placement, desk_replacement FROM thread
 WHERE collection_id = ? AND session_id = ?
 
 -- name: thread_by_id
-SELECT no, id, style, head_branch, head_position, prompt_state,
+SELECT no, id, session_id, style, head_branch, head_position, prompt_state,
        budget_tokens, desk_placement, desk_replacement FROM thread
 WHERE id = ? AND collection_id = ? AND kind = 'chat'
 
 -- name: thread_by_no
-SELECT no, id, style, head_branch, head_position, prompt_state,
+SELECT no, id, session_id, style, head_branch, head_position, prompt_state,
        budget_tokens, desk_placement, desk_replacement FROM thread
 WHERE no = ?
 

@@ -5,6 +5,7 @@ It finds the thread and the place of the transcript in it (placing.py), appends 
 """
 
 import sqlite3
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import orjson
@@ -12,13 +13,24 @@ import orjson
 from library.chain import chains
 from library.errors import EventConflict
 from library.masking import mask
-from library.records import IncomingTurn, OwnSettings, Path, RecordedTurn
+from library.records import (
+    Event,
+    IncomingMessage,
+    IncomingTurn,
+    OwnSettings,
+    Path,
+    RecordedTurn,
+)
 from library.store.ancestry import is_on, path_to, seqs_on
 from library.store.encoding import generated_seq, to_micros
 from library.store.matching import Matcher, Node
 from library.store.placing import FULL, NEWEST, Place, Placing, Thread
 from library.store.statements import SQL
 from library.store.tree import Options, Tree
+
+MOST_TOLD = 64
+"""So many new events of a turn are returned; of a long import the others are read when they are
+wanted."""
 
 
 def collection_number(connection: sqlite3.Connection, name: str) -> int:
@@ -108,6 +120,7 @@ class _Recording:
             prompt_state=thread.prompt_state,
             own=thread.own,
             pins=self._pins(thread.no),
+            told=self._told(tree, thread, rest, head, seqs),
         )
 
     # -- finding -------------------------------------------------------------------------------
@@ -116,7 +129,8 @@ class _Recording:
         row = (identifier, self._collection_id, self._turn.session_id, self._now, self._now)
         number = self._connection.execute(SQL["insert_thread"], row).lastrowid
         assert number is not None
-        return Thread(number, identifier, None, None, None, None, OwnSettings())
+        session = self._turn.session_id
+        return Thread(number, identifier, session, None, None, None, None, OwnSettings())
 
     def _check_ids(self) -> dict[str, Node]:
         """Return the events that already bear one of the caller's ids.
@@ -176,6 +190,29 @@ class _Recording:
             for seq in front
         ]
         return (*front, *seqs), (*before, *positions)
+
+    def _told(
+        self,
+        tree: Tree,
+        thread: Thread,
+        rest: Sequence[IncomingMessage],
+        head: Node | None,
+        seqs: Sequence[int],
+    ) -> tuple[Event, ...]:
+        """Return the newest of the events that were just stored, oldest first."""
+        if head is None or self._options.mask_secrets:
+            return ()
+        newest = list(zip(rest, seqs[len(seqs) - len(rest) :], strict=True))[-MOST_TOLD:]
+        first = head.position - len(newest) + 1
+        return tuple(
+            tree.event(
+                message,
+                Node(seq, thread.no, head.branch_id, position, b""),
+                thread=(thread.id, thread.session_id),
+                given_id=None if message.event_id in self._known_ids else message.event_id,
+            )
+            for position, (message, seq) in enumerate(newest, first)
+        )
 
     def _finish(self, thread: Thread, place: Place, head: Node | None, front_count: int) -> None:
         """Write the turn row, the client's own chain when it is another, and the live head."""

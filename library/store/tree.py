@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from library.chain import ROOT, extend
-from library.records import IncomingMessage
+from library.records import Event, IncomingMessage
 from library.store.ancestry import is_tip
-from library.store.encoding import encode, to_micros
+from library.store.encoding import encode, event_id, from_micros, to_micros
 from library.store.matching import Node
 from library.store.statements import SQL
 
@@ -137,6 +137,39 @@ class Tree:
             execute(SQL["insert_part"], (self.collection_id, digest, data))
             execute(SQL["insert_event_part"], (seq, self.collection_id, digest))
         return seq
+
+    def event(
+        self,
+        message: IncomingMessage,
+        node: Node,
+        *,
+        thread: tuple[str, str | None],
+        given_id: str | None = None,
+        is_partial: bool = False,
+    ) -> Event:
+        """Return what was just stored at a node, as reading it again would; `thread` is its id and
+        its session's. Not where secrets are masked: then other words were stored."""
+        assert not self.options.mask_secrets
+        moment = from_micros(self.now)
+        said_at = message.occurred_at
+        return Event(
+            seq=node.seq,
+            id=event_id(node.seq, given_id),
+            collection_id=self.collection_id,
+            thread_no=self.thread_no,
+            thread_id=thread[0],
+            session_id=thread[1],
+            branch_id=node.branch_id,
+            position=node.position,
+            role=message.role,
+            digest=message.digest,
+            body=message.body,
+            text=message.text,
+            occurred_at=from_micros(to_micros(said_at)) if said_at else moment,
+            recorded_at=moment,
+            turn_id=self.turn_id,
+            is_partial=is_partial,
+        )
 
     def _branch_after(self, after: Node | None, *, is_tip: bool | None) -> int:
         """Return the branch to write to behind a node, opened where there is none."""

@@ -7,7 +7,7 @@ import asyncio
 import sqlite3
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import orjson
@@ -16,6 +16,7 @@ import pytest
 from library.errors import EventConflict, StoreUnavailable, TooManyPins, UnknownRecord
 from library.records import NOWHERE, Event, Gone, IndexedEvent, OwnSettings, Passage, TurnState
 from library.store import outbox
+from library.store.recording import MOST_TOLD
 from library.store.sqlite import SqliteStore
 from library.store.threads import PINS_MAX
 from tests.contract.conversation import START, Client, Said, live_texts, message, reply, texts_on
@@ -87,6 +88,35 @@ class TestTurns:
         assert (event.occurred_at, event.recorded_at) == (when, START)
         assert (event.role, event.digest, event.position) == ("user", given.digest, 0)
         assert event.turn_id == recorded.turn_id
+
+    async def test_what_a_turn_told_is_given_back_as_reading_it_again_gives_it(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        when = datetime(2019, 5, 4, 3, 2, 1, 123456, tzinfo=timezone(timedelta(hours=2)))
+        body = {"role": "user", "name": "Ada", "content": [{"type": "text", "text": "hi"}, {}]}
+        given = message("user", "hi", event_id="mine")._replace(body=body, occurred_at=when)
+        first = await client.record([U1])
+        await client.finish(first, reply(A1[1]))
+        before = [message(*said) for said in (U1, A1, U2)]
+        second = await client.record([*before, given])
+        edited = await client.record([U1, A1, ("user", "Until when?")])
+        cut = [message("user", "Of late:"), *before[1:], given, message("user", "And?")]
+        shortened = await client.record(cut)
+        client.session_id = "t"
+        elsewhere = await client.record([message("user", "hi", event_id="mine")])
+        for recorded in (first, second, edited, shortened, elsewhere):
+            seqs = [event.seq for event in recorded.told]
+            assert seqs == sorted(recorded.event_seqs)[-recorded.new_count :][-len(seqs) :]
+            assert list(recorded.told) == await store.events(seqs, collection_id=None)
+        assert len(second.told) == 2
+
+    async def test_of_many_new_messages_the_newest_are_told_and_of_known_ones_none(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        said: list[Said] = [("user", f"note {number}") for number in range(MOST_TOLD + 5)]
+        recorded = await client.record(said)
+        assert [event.seq for event in recorded.told] == list(recorded.event_seqs[-MOST_TOLD:])
+        assert (await client.record(said)).told == ()
 
     async def test_the_very_next_call_sees_what_was_committed(
         self, store: SqliteStore, client: Client

@@ -31,11 +31,26 @@ async def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
         await teller.tell("one", "two")
         assert teller.recorded is not None
         seqs = teller.recorded.event_seqs
-        first = await library._records.events(seqs, collection_id=1)
+        records = KeptRecords(library.store, Generations(), limit_bytes=1_000_000)
+        first = await records.events(seqs, collection_id=1)
         assert [one.text for one in first] == ["one", "two"]
-        again = await library._records.events(seqs[::-1], collection_id=1)
+        again = await records.events(seqs[::-1], collection_id=1)
         assert [one.seq for one in again] == list(seqs[::-1])
-        assert library._records.stats()["hits"] == 2
+        assert records.stats()["hits"] == 2
+
+
+async def test_what_is_read_once_is_not_kept_but_found_where_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path / "a.db") as library:
+        teller = Teller(library, "s")
+        await teller.tell("one", "two")
+        assert teller.recorded is not None
+        one, two = teller.recorded.event_seqs
+        records = KeptRecords(library.store, Generations(), limit_bytes=1_000_000)
+        await records.events([one], collection_id=1)
+        read = await records.events_once([two, one], collection_id=1)
+        assert [event.text for event in read] == ["two", "one"]
+        assert records.stats()["entries"] == 1
+        assert records.stats()["hits"] == 1
 
 
 async def test_a_record_is_never_shown_outside_its_collection(tmp_path: Path) -> None:
@@ -55,6 +70,7 @@ async def test_what_is_deleted_while_it_is_read_is_not_brought_back(tmp_path: Pa
         await teller.indexed()  # So that nobody else reads it meanwhile.
         assert teller.recorded is not None
         seqs, records = teller.recorded.event_seqs, library._records
+        records._kept.clear()  # As if it had been told long ago.
         read = library.store.events
         has_read, may_return = asyncio.Event(), asyncio.Event()
 
