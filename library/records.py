@@ -51,8 +51,7 @@ segments follow one another: segment i holds positions (segment[i-1].upto, segme
 
 
 class IncomingMessage(NamedTuple):
-    """One non-system message of a request. A tuple: one is made for every message that a client
-    re-sends, and costs a fifth of a dataclass."""
+    """One non-system message of a request. A tuple: to make one costs a fifth of a dataclass."""
 
     role: str
     digest: bytes
@@ -121,8 +120,7 @@ class RecordedTurn:
     event_seqs: tuple[int, ...]
     """One for each incoming message, known or new."""
     positions: tuple[int, ...]
-    """One for each incoming message; -1 for one that stands outside the path (a client's own
-    summary in front of a shortened history)."""
+    """One for each incoming message; -1 for one outside the path: a client's own summary."""
     new_count: int
     matched_by: MatchedBy
     has_forked: bool
@@ -133,8 +131,7 @@ class RecordedTurn:
     pins: tuple[int, ...]
     """Event seqs pinned for this thread or its collection, in the order they were pinned."""
     told: "tuple[Event, ...]" = ()
-    """The newest of its new events, oldest first, as reading them again would give them; some of
-    them, or none."""
+    """The newest of its new events in order, as reading them again gives them; perhaps none."""
 
 
 @dataclass(frozen=True, slots=True)
