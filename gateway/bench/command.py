@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,7 +30,7 @@ from gateway.bench.progress import progress
 from gateway.bench.remembering import RememberingEmbedder
 from gateway.bench.replay import ReplayFailed
 from gateway.bench.results import Finished
-from gateway.bench.run import BUDGETS, Half, Options, Steps, report, run
+from gateway.bench.run import BUDGETS, Half, Options, Steps, questions_of, report, run
 from gateway.bench.scoring import is_hit
 from gateway.cli.options import Mistake, Problem
 from gateway.configuration import user_folder
@@ -218,6 +219,7 @@ def recall(
         files = files_in(places)
         sets = [read(path) for path in files]
         _check_asked(files, sets)
+        _check_explained(what.explain, sets, options)
         with progress() as steps:
             found = asyncio.run(_measured(sets, what, options, steps))
     except (OSError, MalformedData, NothingUnrelated, PeerMissing, PeerNeedsEmbedder) as error:
@@ -264,6 +266,21 @@ def _check_asked(files: Sequence[Path], sets: Sequence[DataSet]) -> None:
             raise Mistake(f"{file}: another file is called {data.name}, too; rename one of them")
 
 
+def _check_explained(wanted: Sequence[str], sets: Sequence[DataSet], options: Options) -> None:
+    """Make sure that all that is to be explained will be asked.
+
+    Raises:
+        Mistake: something will not be.
+        NothingUnrelated: see `questions_of`.
+
+    """
+    asked = [one.id for some in questions_of(sets, options).values() for one in some]
+    for name in wanted:
+        if name not in asked:
+            near = get_close_matches(name, asked, n=3) or asked[:3]
+            raise Mistake(f"{name}: no such question is asked; there is {', '.join(near)}, ...")
+
+
 async def _measured(
     sets: Sequence[DataSet], wanted: Wanted, options: Options, steps: Steps
 ) -> Found:
@@ -292,7 +309,7 @@ async def _measured(
     missed = missing_of(found[library.name])
     chosen = {name: one for name, one in missed.items() if wanted.misses and any(one.values())}
     if wanted.explain:
-        chosen = {name: missed[name] for name in wanted.explain if name in missed}
+        chosen = {name: missed[name] for name in wanted.explain}
     explained = [
         one async for one in explanations(sets, library, chosen, options=options, embedder=embedder)
     ]

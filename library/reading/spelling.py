@@ -13,7 +13,7 @@ an index of 7,000 long passages. (2026-11-30)
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from library.analysis import STOP_WORDS
+from library.analysis import STOP_WORDS, question_words
 from library.reading.joining import weight_of
 
 SHORTEST_CHARS, LONGEST_CHARS = 4, 20
@@ -25,6 +25,8 @@ UNKNOWN_WEIGHT = 0.25
 """Of a word that was meant to be another: as a rare one it would be most of what is asked."""
 WEIGHT = 0.8
 """Of a correction, shared among several."""
+_NAME = re.compile(r"(?<=[^.?!\s] )[A-Z]\w+")
+"""A word with a capital letter that no sentence begins with."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Known = Callable[[Collection[str]], Collection[str]]
@@ -70,6 +72,17 @@ def respelled(text: str, corrected: Mapping[str, str]) -> str:
     for word, meant in corrected.items():
         text = re.sub(rf"\b{re.escape(word)}\b", meant, text, flags=re.IGNORECASE)
     return text
+
+
+def slipped_share(question: str, corrected: Collection[str]) -> float:
+    """Return the share of a question's words that are slips, of those that were corrected.
+
+    A name is none, though it may be found as the word that it looks like: whoever asks for a "John"
+    that nobody here is called has not misspelt "join".
+    """
+    names = {name.lower() for name in _NAME.findall(question)}
+    slips = [word for word in corrected if word not in names]
+    return len(slips) / max(1, len(question_words(question)))
 
 
 def one_slip_away(word: str) -> frozenset[str]:

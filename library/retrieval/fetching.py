@@ -46,8 +46,6 @@ class Question:
     """Passages that the index has of the scope."""
     corrected: Mapping[str, str] = field(default_factory=dict)
     """What its unknown words were most likely meant to be."""
-    slipped: float = 0.0
-    """Share of its words that were corrected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +80,7 @@ def fetch(
     question = weighed_question({term: weights.get(term, 1.0) * rarity[term] for term in rarity})
     weights = {term: weights.get(term, 1.0) for term in rarity}
     found = lexical.search(where, weights, full_score=question.mass, limit=limit)
-    question = replace(
-        question,
-        past_count=lexical.count(where),
-        corrected=corrected,
-        slipped=len(corrected) / max(1, len(words)),
-    )
+    question = replace(question, past_count=lexical.count(where), corrected=corrected)
     return question, found, len(found) == limit
 
 

@@ -112,9 +112,9 @@ LONG_REPLY_IN_ORDER = 0.3
 PRESETS: Mapping[Preset, Weights] = {
     "measured": Weights(
         lexical=1.0,
-        dense=0.85,
+        dense=1.35,
         dense_floor=0.1,
-        neighbours=(0.25, 0.2),
+        neighbours=(0.25, 0.1),
         speaker=1.25,
         day=0.2,
         importance=0.1,
@@ -122,7 +122,7 @@ PRESETS: Mapping[Preset, Weights] = {
         length_power=0.25,
         replaces=True,
         sure=0.46,
-        sure_with_rows=0.65,
+        sure_with_rows=0.72,
     ),
     "library-v1": Weights(
         dense=0.6, reciprocal_rank=0.25, importance=0.1, recency=0.05, replaces=True
@@ -181,9 +181,10 @@ def certainty(
     Told by the score of the best record alone, against what the best of so many `chances` scores
     where nothing answers: that grows with their logarithm, and is most where messages are long.
     Score alone tells questions that a conversation answers from those of another one of its set
-    with an area under the curve of .99 (LoCoMo), .96 (BEAM) and .97 (BFCL). What no record has of
-    the question's words, what of them the best ones have together, how like it the best vectors
-    are, or how much better than usual ones, told at most .01 more (2026-11-30).
+    with an area under the curve of .98 (LoCoMo), .94 (BEAM) and .96 (BFCL). What no record has of
+    the question's words, what of them the best ones have together or by words and likeness both,
+    how like it the best vectors are, or how much more than usual ones, told at most .01 more, of
+    one set or another (2026-12-01).
 
     `leniency` in [0, 1] is how much of the doubt is not counted; see `leniency_of`.
     """
@@ -203,6 +204,8 @@ def leniency_of(*, names_speaker: bool, slipped: float) -> float:
     Half, where it names one who spoke: it is about this past, though what it asks for need not be
     said in its words ("Would Ann enjoy ...?"). Of LoCoMo's questions 91 in a hundred name one, of
     those of another of its conversations 5. And the more, the greater the share of its words that
-    are `slipped`: what is misspelt looks like what was never said (2026-11-30).
+    are `slipped`: what is misspelt looks like what was never said (2026-11-30). Names are no slips
+    (see `reading.spelling.slipped_share`): in LoCoMo half of what was corrected in the questions of
+    another conversation were the names of its people, .12 of this for nothing (2026-12-01).
     """
     return max(SPEAKER_LENIENCY * names_speaker, min(1.0, slipped / SLIPPED_BEYOND_DOUBT))

@@ -25,6 +25,7 @@ from library.kinds.filter import KINDS
 from library.lexical import LexicalUnavailable, stems
 from library.links.placing import with_replacements
 from library.reading.speakers import speaker_key
+from library.reading.spelling import slipped_share
 from library.reading.time_words import asked_time_words
 from library.reading.topics import topic
 from library.records import Event, Hit, SearchQuery, SearchResult, Where
@@ -160,12 +161,13 @@ class Search:
         standing = await self.listing.standing(query, found, self._weights)
         ranked = self._ranked(query, found, names, standing)
         best = next(ranked, None)
+        slipped = slipped_share(asked.text, question.corrected)
         sure = certainty(
             best,
             self._weights,
             chances=chances(question.past_count, mean_chars=found.mean_chars),
             has_rows=found.has_cosines,
-            leniency=leniency_of(names_speaker=bool(names), slipped=question.slipped),
+            leniency=leniency_of(names_speaker=bool(names), slipped=slipped),
         )
         hits, is_torn = await self._loaded(query, where, chain(filter(None, [best]), ranked))
         return SearchResult(

@@ -70,6 +70,9 @@ def test_misses_and_explanations_name_rank_and_signals(tmp_path: Path) -> None:
         *("--explain", name, *NO_MODEL),
     )
     assert done.stdout.startswith(f"{name} (notetaker): {rows[0]['text']}\nmissing at 20: ")
+    done = bench("--data", str(DATA), "--explain", f"{name}0", *NO_MODEL)
+    assert done.returncode == 2 and "no such question is asked" in done.stderr
+    assert name in done.stderr
 
 
 def test_ctrl_c_loses_nothing_that_was_finished(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from library.reading.spelling import (
     WEIGHT,
     one_slip_away,
     respelled,
+    slipped_share,
     weighed_terms,
 )
 
@@ -91,3 +92,14 @@ def test_a_text_is_respelled_where_its_words_stand() -> None:
     assert respelled("Is Heorku (or heorku2) in the garden?", corrected) == (
         "Is heroku (or heorku2) in the garden?"
     )
+
+
+def test_slips_are_a_share_of_what_is_asked() -> None:
+    assert slipped_share("When did the gardne station open?", {"gardne": "garden"}) == 1 / 3
+    assert slipped_share("Gardne station?", {"gardne": "garden"}) == 1 / 2
+    assert slipped_share("", {}) == 0.0
+
+
+def test_a_name_that_nobody_has_is_no_slip_of_the_word_it_looks_like() -> None:
+    assert slipped_share("Which team did John leave?", {"john": "join"}) == 0.0
+    assert slipped_share("which team did john leave?", {"john": "join"}) > 0.0
