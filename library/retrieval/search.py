@@ -145,8 +145,10 @@ class Search:
             query, where, owed, was_whole=was_whole, was_unknown=was_unknown, found_upto=found_upto
         )
         by_words = self._by_words(asked, where, times, degraded)
-        (question, found), row, (tail, is_cut) = await asyncio.gather(
-            by_words, _embedded(serving, likely, degraded), waiting
+        # What is done at once comes first, and the words, for which a thread is begun, last: two
+        # that want the interpreter at a time wait for one another.
+        row, (tail, is_cut), (question, found) = await asyncio.gather(
+            _embedded(serving, likely, degraded), waiting, by_words
         )
         names, wording = self._wordings.settled(asked, found, question.corrected)
         if row is not None and wording != likely:
@@ -351,10 +353,8 @@ class Search:
         pairs: list[tuple[int, int]] = []
         while len(hits) < query.limit and (some := list(islice(ranked, query.limit))):
             asked = list(dict.fromkeys(one.candidate.seq for one in some))
-            rows, pairs = await asyncio.gather(
-                self._events(asked, collection_id=where.reach),
-                self._store.replacements(asked),
-            )
+            rows = await self._events(asked, collection_id=where.reach)
+            pairs = await self._store.replacements(asked)
             events = {event.seq: event for event in rows}
             for one in some:
                 event = events.get(one.candidate.seq)
