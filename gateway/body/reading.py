@@ -9,15 +9,12 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
-from gateway.body.decoding import ENCODINGS, Decoder, decoder_for
+from gateway.body.decoding import ENCODINGS, Decoder, decoder_for, in_steps
 from gateway.refusals import BodyTooLarge, BodyTooSlow, BodyUnreadable, EncodingUnsupported
 from gateway.waiting.bounded import in_time
 
 _OFF_LOOP_BYTES = 131_072
 """More than this is decoded in a thread: it may be 64 MiB when it comes out."""
-_STEP_BYTES = 4_096
-"""Given to the decoder at once: it copies what is behind a member's end, and 8 MiB of members of
-20 bytes took it a minute."""
 _ENCODINGS_MAX = 3
 """Nobody needs two; each is one more body in memory."""
 SILENCE_S = 30.0
@@ -97,11 +94,10 @@ async def decoded(body: bytes, encoding: str, *, limit_bytes: int) -> bytes:
 def _decode(name: str, decoder: Decoder, body: bytes, limit_bytes: int) -> bytes:
     out = bytearray()
     try:
-        for at in range(0, len(body), _STEP_BYTES):
-            for piece in decoder.steps(body[at : at + _STEP_BYTES]):
-                out += piece
-                if len(out) > limit_bytes:
-                    raise BodyTooLarge(limit_bytes)
+        for piece in in_steps(decoder, body):
+            out += piece
+            if len(out) > limit_bytes:
+                raise BodyTooLarge(limit_bytes)
         decoder.end()
     except ValueError as error:
         raise BodyUnreadable(name) from error

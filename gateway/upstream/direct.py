@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from gateway.body.decoding import Decoder, decoder_for
+from gateway.body.decoding import decoder_for, in_steps
 from gateway.configuration import without_credentials
 from gateway.upstream.attempts import opened
 from gateway.upstream.http.connection import Connection
@@ -226,7 +226,10 @@ class DirectReply:
         self._idle_s = idle_s
         self.status = connection.status
         self.headers = reply_headers(connection.headers)
-        self._decoder = _decoder_of(connection)
+        encoding = _encoding_of(connection)
+        self._decoder = decoder_for(encoding)
+        if encoding and self._decoder is None:
+            self.headers.append((b"content-encoding", encoding))  # It goes on as it is.
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -234,10 +237,10 @@ class DirectReply:
                 if self._decoder is None:
                     yield chunk
                     continue
-                for step in self._decoder.steps(chunk):
+                for step in in_steps(self._decoder, chunk):
                     if step:
                         yield step
-                        await asyncio.sleep(0)
+                    await asyncio.sleep(0)
             if self._decoder is not None:
                 self._decoder.end()
         except TimeoutError as error:
@@ -270,7 +273,8 @@ def _login(name: str | None, password: str | None) -> str:
     return f"Basic {b64encode(pair.encode()).decode()}"
 
 
-def _decoder_of(connection: Connection) -> Decoder | None:
-    encoded = (value for name, value in connection.headers if name.lower() == b"content-encoding")
-    encoding = next(encoded, None)
-    return None if encoding is None else decoder_for(encoding)
+def _encoding_of(connection: Connection) -> bytes:
+    """Return the content-encoding of an answer; empty: it has none."""
+    lines = (value for name, value in connection.headers if name.lower() == b"content-encoding")
+    named = (one.strip() for value in lines for one in value.split(b","))
+    return b", ".join(one for one in named if one.lower() not in {b"", b"identity"})

@@ -7,6 +7,7 @@ upstream learns that nobody listens.
 """
 
 import asyncio
+import select
 from collections.abc import AsyncIterable
 
 import httptools
@@ -129,6 +130,12 @@ class Connection(asyncio.Protocol):
     def rest(self) -> None:
         """Note that nothing is asked for now: whatever comes closes the connection."""
         self._is_asked = False
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing came while it rested, an end neither. The event loop may not have heard of it
+        yet, and would take it for the next request's answer."""
+        return not _has_unread(self._transport.get_extra_info("socket").fileno())
 
     def abort(self) -> None:
         """Close at once, whatever is under way."""
@@ -274,6 +281,14 @@ class Connection(asyncio.Protocol):
 def _give_up(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_exception(TimeoutError())
+
+
+def _has_unread(descriptor: int) -> bool:
+    if hasattr(select, "poll"):  # For descriptors of any number; Windows has none.
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 async def _pieces(body: bytes) -> AsyncIterable[bytes]:

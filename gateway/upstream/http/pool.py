@@ -89,8 +89,9 @@ class Pool:
         while kept:
             connection, timer = kept.pop()
             timer.cancel()
-            if connection.is_free:
+            if connection.is_free and connection.is_quiet:
                 return connection
+            connection.abort()
         return await self._connected(origin)
 
     def give_back(self, origin: Origin, connection: Connection) -> None:

@@ -67,6 +67,17 @@ async def test_an_encoded_answer_is_decoded_and_its_headers_say_so(
     assert await read(reply) == b"plain"
 
 
+async def test_an_encoding_that_we_do_not_have_goes_on_with_its_name(
+    server: StubUpstream, upstream: DirectUpstream
+) -> None:
+    """Without its name nobody could read it."""
+    headers = (("content-encoding", "identity"), ("content-encoding", "gzip, compress"))
+    server.script(Answer((gzip.compress(b"plain"),), headers=headers, framing="length"))
+    reply = await upstream.open(asked())
+    assert reply.headers == [(b"content-encoding", b"gzip, compress")]
+    assert await read(reply) == gzip.compress(b"plain")
+
+
 async def test_chunks_come_as_they_are_sent(server: StubUpstream, upstream: DirectUpstream) -> None:
     """CASES D1 (litellm#26102)."""
     gate = Gate()

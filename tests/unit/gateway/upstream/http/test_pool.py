@@ -64,6 +64,23 @@ async def test_one_that_speaks_without_being_asked_is_not_used_again() -> None:
         assert server.connection_count == 2
 
 
+async def test_one_that_has_just_spoken_without_being_asked_is_not_used_again() -> None:
+    """Its words wait in the socket: the event loop has not heard of them yet."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await saying(OK, OK)(reader, writer)
+
+    async with raw_server(talk) as server, Pool(connect_s=2.0) as pool:
+        first = await ask(pool, server)
+        await whole(first)
+        pool.give_back(server.origin, first)
+        writers[0].write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison")
+        assert await whole(await ask(pool, server)) == b"ok"
+        assert server.connection_count == 2
+
+
 async def test_one_that_its_server_closed_meanwhile_is_passed_over() -> None:
     async with raw_server(saying(OK)) as server, Pool(connect_s=2.0) as pool:
         first = await ask(pool, server)
