@@ -20,6 +20,7 @@ from governor.paging import Paging
 from governor.recording import (
     Placed,
     Recorder,
+    is_cut_within,
     places,
     stored_reply,
     with_history,
@@ -294,7 +295,8 @@ class Governor:
             recorded=recorded,
             places=placed,
             state=state,
-            has_earlier_past=min(positions, default=0) > 0,
+            has_earlier_past=min(positions, default=0) > 0
+            or (recorded is not None and is_cut_within(recorded)),
             newest_event_id=request.event_id,
             focus=request.focus,
             now=self._clock.now(),
@@ -380,8 +382,9 @@ def _is_as_it_came(
 
 
 def _is_cut(recorded: RecordedTurn) -> bool:
-    """Tell whether the store knows events from before the transcript begins."""
-    return min((at for at in recorded.positions if at >= 0), default=0) > 0
+    """Tell whether the store knows events that the transcript lacks."""
+    is_cut_before = min((at for at in recorded.positions if at >= 0), default=0) > 0
+    return is_cut_before or is_cut_within(recorded)
 
 
 def _tokens(usage: dict[str, Any] | None, key: str) -> int | None:

@@ -73,7 +73,8 @@ class Paging:
     """One for each message of the transcript; None: nowhere (system text, repairs)."""
     state: PromptState | None
     has_earlier_past: bool
-    """The store knows events of this conversation from before the transcript begins."""
+    """The store knows events of this conversation from before the transcript begins, or that its
+    client has cut from the midst of it."""
     newest_event_id: str | None
     """The caller's own id for the newest message."""
     now: datetime

@@ -142,6 +142,12 @@ def places(
     return [found[origin] if origin >= 0 else None for origin in transcript.origins]
 
 
+def is_cut_within(recorded: RecordedTurn) -> bool:
+    """Tell whether a client kept the start of its conversation and left out what followed."""
+    on_path = [position for position in recorded.positions if position >= 0]
+    return bool(on_path) and max(on_path) - min(on_path) >= len(on_path)
+
+
 def _first_spoken(request: TurnRequest) -> int:
     """Return where the stored past belongs: behind the system text, or, where there is nothing
     else, in front of what is said to a conversation that goes on."""

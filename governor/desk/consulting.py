@@ -49,7 +49,7 @@ class Consulting:
     """None: the store could not write; then the past is out of reach too."""
     state: PromptState | None
     has_earlier_past: bool
-    """The store knows events of this conversation from before the transcript begins."""
+    """As in `Paging`."""
     now: datetime
     """When the request came."""
     focus: str | None
@@ -341,7 +341,7 @@ class Consulting:
         ]
         positions = [place.position for place in run if place.position >= 0]
         end = recorded.path[-1].upto + 1 if recorded.path else 0
-        before = min(positions, default=end)
+        before = _run_start(positions) if positions else end
         outside = {
             place.seq
             for index in self.located.kept(window)
@@ -367,6 +367,17 @@ class Consulting:
         if not self.located.layout.transcript.units:
             return len(self.located.places)
         return self.located.layout.transcript.units[window.start].start
+
+
+def _run_start(positions: Sequence[int]) -> int:
+    """Return where the last run of neighbours begins: a client that cuts its history may keep the
+    first messages of it."""
+    start = positions[-1]
+    for position in reversed(positions):
+        if position < start - 1:
+            break
+        start = position
+    return start
 
 
 def _has_one(hit: Hit, names: Sequence[str]) -> bool:

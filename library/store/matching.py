@@ -43,7 +43,8 @@ DIAGONALS_MAX = 8
 """So many candidate runs are followed; repeated short messages ("continue") make many."""
 
 SUMMARY_MESSAGES_MAX = 2
-"""A known start so short may be a client's own summary: a question, and "I see." to it."""
+"""A known start so short may be a client's own summary: a question, and "I see." to it. One
+without an answer may be, however long: some keep all messages of their user."""
 
 SHORTEST_RUN = 2
 """Two equal neighbours; one message alone proves nothing, unless it is unique, not a user's, and
@@ -109,7 +110,8 @@ class Matcher:
         """Return where the transcript continues; None: nowhere."""
         by_chain = self.by_chain(own_chains)
         known = by_chain.count if by_chain else 0
-        if known < len(messages) - 1 or known <= SUMMARY_MESSAGES_MAX:
+        is_unanswered = all(message.role != "assistant" for message in messages)
+        if known < len(messages) - 1 or known <= SUMMARY_MESSAGES_MAX or is_unanswered:
             anchored = self._by_anchor(own_chains)
             by_chain = max(filter(None, (anchored, by_chain)), key=_count, default=None)
         known = by_chain.count if by_chain else 0

@@ -161,6 +161,8 @@ class Placing:
         if is_whole:
             return Place(thread, match, "overlap" if match and match.is_overlap else "session")
         is_undecided = thread.style is None and is_new_only
+        if thread.style == FULL and is_new_only and self._holds_summary(match):
+            return Place(thread, self._behind_summary(thread), "session")
         if match is not None and not (is_undecided and self._is_named_anew(match)):
             return Place(thread, match, "overlap" if match.is_overlap else "session")
         if thread.style == NEWEST or is_undecided:
@@ -170,6 +172,12 @@ class Placing:
             return Place(thread, None, "session")
         # Nothing of what was said is left: its client put a summary in place of all of it.
         return Place(thread, self._behind_summary(thread), "session")
+
+    def _holds_summary(self, match: Match | None) -> bool:
+        """Tell whether a transcript without one answer keeps first messages, or all of its user's,
+        and sums up the rest: more follows what is known of it than one message that was edited."""
+        rest = self._messages[match.count :] if match is not None else ()
+        return sum(not message.is_common for message in rest) > 1
 
     def _has_system_summary(self, thread: Thread) -> bool:
         """Tell whether system text came to what the thread's live branch began under.

@@ -283,6 +283,36 @@ class TestBySession:
         assert (edited.positions, edited.new_count) == ((-1, -1, 6), 1)
         assert await texts_on(store, edited) == [*(text for _, text in said), "something else"]
 
+    @pytest.mark.parametrize("kept", [slice(0, 1), slice(0, None, 2)], ids=["first", "users"])
+    async def test_a_summary_behind_what_its_user_said_keeps_a_sessions_past(
+        self, store: SqliteStore, client: Client, kept: slice
+    ) -> None:
+        """Codex keeps all messages of the user, and its summary is one more of them."""
+        session = client.with_session("s")
+        said = conversation("a", 3)
+        await replay(session, said)
+        cut: list[Said] = [*said[kept], ("user", "SUMMARY"), ("user", "next")]
+        first = await session.ask(cut, "reply")
+        assert (first.has_forked, first.positions[0], first.positions[-1]) == (False, 0, 6)
+        assert (await session.record(cut)).event_seqs == first.event_seqs
+        second = await session.ask([*cut, ("assistant", "reply"), ("user", "on")], "and on")
+        assert (second.positions[-3:], second.new_count) == ((6, 7, 8), 1)
+        again: list[Said] = [*cut[:-2], ("user", "next"), ("user", "SUMMARY 2"), ("user", "still?")]
+        third = await session.record(again)
+        texts = [*(text for _, text in said), "next", "reply", "on", "and on", "still?"]
+        assert await texts_on(store, third) == texts
+
+    async def test_an_edit_of_a_sessions_second_message_is_no_summary(
+        self, store: SqliteStore, client: Client
+    ) -> None:
+        session = client.with_session("s")
+        said: list[Said] = [("user", "context"), *conversation("a", 3)]
+        for end in (2, 4, 6):
+            await session.ask(said[:end], said[end][1])
+        edited = await session.record([said[0], ("user", "something else")])
+        assert edited.has_forked
+        assert await texts_on(store, edited) == ["context", "something else"]
+
     @pytest.mark.parametrize(
         "form", [("You are helpful.", "{}"), ("You are helpful.\n\n{}",)], ids=["two", "one"]
     )

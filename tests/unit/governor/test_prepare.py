@@ -1,7 +1,7 @@
 """What `prepare` lays out when its caller says what for."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -40,7 +40,9 @@ async def library(tmp_path: Path) -> AsyncIterator[Library]:
     await opened.close()
 
 
-async def prepared(library: Library, policy: Policy, *, focus: str | None) -> PreparedTurn:
+async def prepared(
+    library: Library, policy: Policy, *, focus: str | None, past: Sequence[Message] = PAST
+) -> PreparedTurn:
     counters = Counters()
     clock = Clock(now=lambda: datetime.now(UTC), monotonic_s=time.monotonic)
     request = TurnRequest(
@@ -50,7 +52,7 @@ async def prepared(library: Library, policy: Policy, *, focus: str | None) -> Pr
         identified_by="test",
         model="gpt-4o",
         upstream="test",
-        messages=(*PAST, message_of(QUESTION)),
+        messages=(*past, message_of(QUESTION)),
         schemas=(),
         reply_tokens=None,
         policy=policy,
@@ -73,6 +75,18 @@ async def test_a_named_focus_is_what_the_desk_is_laid_out_for(library: Library) 
     assert "Note 3:" in desk_of(named)
     assert "Note 17:" in desk_of(other)
     assert "Note 3:" not in desk_of(await prepared(library, policy, focus=None))
+
+
+async def test_what_a_client_cut_from_the_midst_of_its_history_is_found(library: Library) -> None:
+    """It keeps the first exchange and the last ones, with room to spare."""
+    focus = "What colour has boathouse number 17?"
+    await prepared(library, Policy(budget_tokens=8_000), focus=focus)
+    kept = [*PAST[:2], said("user", "SUMMARY: we spoke of boathouses."), *PAST[-10:]]
+    turn = await prepared(library, Policy(budget_tokens=8_000), focus=focus, past=kept)
+    assert turn.report.matched_by == "overlap"
+    assert "Note 17:" in desk_of(turn)
+    assert "Note 0:" not in desk_of(turn), "it is in the prompt"
+    assert "Note 39:" not in desk_of(turn), "it is in the prompt"
 
 
 @pytest.mark.parametrize("is_strict", [False, True])
