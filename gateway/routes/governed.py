@@ -26,7 +26,7 @@ from gateway.settings import Settings
 from gateway.turn import Turn
 from gateway.upstream.protocol import Upstream, UpstreamRequest
 from gateway.wire.crossing.bodies import AnyStored
-from gateway.wire.headers import request_headers
+from gateway.wire.headers import request_headers, said_in
 from gateway.wire.protocol import UNCACHED, Caching, ClientRequest, Wire
 from governor.turn import PlannedMessage, Policy, PreparedTurn, Recall, TurnRequest
 from library.runtime.tokens import random_token
@@ -78,7 +78,7 @@ class Governed:
         library, routing, _ = self._gateway.opened()
         visit = visit_of(scope)
         principal = visit.principal
-        headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
+        headers = said_in(scope["headers"])
         asked = await continued(request, self._wire, library, principal.collection)
         target = routing.target(asked.request.model, principal)
         turn = self._turn_request(asked, target, principal, headers)
@@ -267,9 +267,9 @@ class _Posting:
 async def received(scope: Scope, receive: Receive, *, limit_bytes: int) -> tuple[bytes, bytes]:
     """Return a request's body as it came, and without its content-encoding; what both take of the
     memory counts for its visit. Raises what `gateway.body` does."""
-    visit, encoding = visit_of(scope), Headers(scope=scope).get("content-encoding")
+    visit, encoding = visit_of(scope), ", ".join(Headers(scope=scope).getlist("content-encoding"))
     body = plain = await read_body(receive, limit_bytes=limit_bytes, count=visit.stay.take_bytes)
-    if encoding is not None:
+    if encoding:
         plain = await decoded(body, encoding, limit_bytes=limit_bytes)
         visit.stay.take_bytes(max(len(plain) - len(body), 0))
     return body, plain

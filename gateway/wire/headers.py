@@ -61,8 +61,13 @@ def reply_headers(raw: Raw) -> list[tuple[bytes, bytes]]:
     return kept
 
 
+def said_in(raw: Raw) -> dict[str, str]:
+    """Return a request's headers as they are read here, the last of several of one name."""
+    return {name.decode("latin-1").lower(): _text(value) for name, value in raw}
+
+
 def _text(value: bytes) -> str:
-    """Return a value as the HTTP client will write it again: in UTF-8."""
+    """Return a value in UTF-8, as it is sent today and as our HTTP client writes it again."""
     try:
         return value.decode()
     except UnicodeDecodeError:

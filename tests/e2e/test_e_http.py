@@ -156,6 +156,15 @@ def test_a_compressed_request_is_decoded(
     assert upstream.last.header("content-encoding") is None
 
 
+def test_encodings_may_stand_in_headers_of_their_own(client: Client, topic: str) -> None:
+    """RFC 9110, 5.3: lines of one name are one list; only the first was undone."""
+    body = json.dumps({"model": MODEL, "messages": [user(f"{topic} twice")]}).encode()
+    packed = brotli.compress(gzip.compress(body))
+    headers = [("content-encoding", "gzip"), ("content-encoding", "br")]
+    answer = client.http.post(client.protocol.path, content=packed, headers=headers)
+    assert answer.status_code == 200, answer.content
+
+
 @in_each_protocol
 @pytest.mark.parametrize("encoding", ENCODERS)
 def test_a_bomb_is_refused_before_it_fills_memory(
