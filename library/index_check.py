@@ -4,6 +4,7 @@ Runs beside a running owner: searching needs no lock. An index may hold more tha
 store does (what is indexed is settled a moment later), never less.
 """
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -28,6 +29,8 @@ def index_check(db: Path) -> CheckIndex:
         (folder,) = folders
         if not is_sound(folder):
             return Break(KIND, folder.name, "a file has another checksum than it says")
+        if not os.access(folder, os.W_OK):  # Whoever opens it locks it, and makes a file for that.
+            return "the index is on a read-only file system: its checksums alone were checked"
         try:
             return _first_lack(Lexical(folder), indexed)
         except LexicalUnavailable as error:

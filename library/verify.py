@@ -7,6 +7,7 @@ after a broken chain says nothing.
 The governor knows what makes a message's identity, and search knows its index; both are handed in.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -85,7 +86,10 @@ def verify(
         StoreUnavailable: it cannot be opened, or not read for now.
 
     """
-    with mapped(), closing(_connect(path)) as connection:
+    # Where nothing can be made beside it, as on a medium with copies, nobody writes either.
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    mode = "ro" if has_log or os.access(path.parent, os.W_OK) else "ro&immutable=1"
+    with mapped(), closing(_connect(path, mode=mode)) as connection:
         connection.execute("BEGIN")
         return _Verifier(connection, identify, check_index).run()
 
@@ -104,7 +108,7 @@ def check_schema(path: Path, *, is_owned: bool) -> None:
             raise OtherSchema(lacking)
 
 
-def _connect(path: Path, *, mode: str = "ro") -> sqlite3.Connection:
+def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
     connection.isolation_level = None
     return connection
@@ -144,6 +148,8 @@ class _Verifier:
                 first_break = broken.found
                 break
             except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN:
+                    raise  # That tells nothing of what is in it.
                 first_break = Break("file", name, str(error))
                 break
         if self._masked_count:

@@ -17,7 +17,8 @@ import pytest
 from library.errors import StoreCorrupt, StoreOwned, StoreUnavailable, UnsuitableFileSystem
 from library.store.lanes import QUEUED_MAX
 from library.store.sqlite import SqliteStore
-from tests.contract.conversation import Client, Said, live_texts
+from library.verify import verify
+from tests.contract.conversation import Client, Said, identify, live_texts
 from tests.small_disk import small_disk
 
 U1: Said = ("user", "one")
@@ -76,6 +77,29 @@ async def test_a_read_only_file_system_is_said_at_the_start(disk: Path) -> None:
     with pytest.raises(StoreUnavailable) as caught:
         await SqliteStore.open(disk / "library.db")
     assert caught.value.reason == "read-only"
+
+
+async def test_a_copy_on_a_read_only_file_system_is_verified(disk: Path) -> None:
+    """It was called broken: SQLite makes files beside a database that it only reads."""
+    store = await SqliteStore.open(disk / "library.db")
+    await Client(store).record([U1])
+    await store.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)  # noqa: ASYNC221
+    found = await asyncio.to_thread(verify, disk / "library.db", identify=identify)
+    assert found.first_break is None
+
+
+async def test_a_log_that_cannot_be_read_is_no_break(disk: Path) -> None:
+    store = await SqliteStore.open(disk / "library.db")
+    await Client(store).record([U1])
+    files = [disk / f"library.db{ending}" for ending in ("", "-wal")]
+    left = {file: await asyncio.to_thread(file.read_bytes) for file in files}
+    await store.close()
+    for file, data in left.items():
+        await asyncio.to_thread(file.write_bytes, data)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)  # noqa: ASYNC221
+    with pytest.raises(StoreUnavailable):
+        await asyncio.to_thread(verify, disk / "library.db", identify=identify)
 
 
 async def test_a_file_that_becomes_read_only_refuses_writes_and_answers_reads(

@@ -1,5 +1,8 @@
 import asyncio
+import os
 from pathlib import Path
+
+import pytest
 
 from library.index_check import index_check
 from library.verify import Break
@@ -38,6 +41,15 @@ async def test_what_an_index_lacks_or_what_is_damaged_is_named(tmp_path: Path) -
     damaged = await asyncio.to_thread(check, iter(expected))
     assert isinstance(damaged, Break)
     assert damaged.where == folder.name
+
+
+async def test_an_index_that_cannot_be_opened_where_it_lies_is_no_break(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = await indexed(tmp_path / "a.db")
+    check = index_check(tmp_path / "a.db")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # As on a read-only file system.
+    assert "checksums alone" in str(await asyncio.to_thread(check, iter(expected)))
 
 
 def test_a_missing_index_is_said_and_is_no_break(tmp_path: Path) -> None:
