@@ -341,7 +341,7 @@ class Consulting:
         ]
         positions = [place.position for place in run if place.position >= 0]
         end = recorded.path[-1].upto + 1 if recorded.path else 0
-        before = _run_start(positions) if positions else end
+        before = _newest_run(positions) if positions else end
         outside = {
             place.seq
             for index in self.located.kept(window)
@@ -369,9 +369,9 @@ class Consulting:
         return self.located.layout.transcript.units[window.start].start
 
 
-def _run_start(positions: Sequence[int]) -> int:
-    """Return where the last run of neighbours begins: a client that cuts its history may keep the
-    first messages of it."""
+def _newest_run(positions: Sequence[int]) -> int:
+    """Return where the newest run of neighbours begins: a client that cuts its history may keep
+    the first messages of it."""
     start = positions[-1]
     for position in reversed(positions):
         if position < start - 1:
