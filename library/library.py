@@ -46,7 +46,7 @@ from library.records import (
 )
 from library.retention.accesses import Accesses
 from library.retention.retention import Retention
-from library.retrieval.ranking import PRESETS, Weights
+from library.retrieval.ranking import PRESETS, Weights, beside
 from library.retrieval.search import Search
 from library.runtime.breath import searching
 from library.runtime.options import LibraryOptions
@@ -83,7 +83,7 @@ class Library:
     ) -> None:
         """Take over an open store and a cache; `start` opens the index."""
         self.store = store
-        self._weights = weights
+        self._weights = beside(weights, embedder)
         self._generations = Generations()
         self._records = KeptRecords(store, self._generations, limit_bytes=RECORDS_BYTES)
         self._cache = cache or Tiers(NearCache(CACHE_BYTES), monotonic_s=time.monotonic)
@@ -105,7 +105,7 @@ class Library:
             events=self._records.events,
             catalogue=self._catalogue,
             backlog=self._backlog,
-            weights=weights,
+            weights=self._weights,
             meaning=self._meaning,
             on_damage=self._indexer.repair_soon,
         )

@@ -9,8 +9,10 @@ the best of a bad lot look perfect.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
+
+from library.embedding.names import HASHING
 
 ROLES = ("user", "assistant", "tool", "other")
 """Numbered, as the index stores them."""
@@ -160,6 +162,22 @@ class Ranked:
     """In (0, 1)."""
     signals: Mapping[str, float]
     """Contributions; they add up to `score`."""
+
+
+HASHED_DENSE, HASHED_SURE = 0.85, 0.65
+"""The most that `dense` and `sure_with_rows` are beside rows of hashed words. These are the words
+again: with the weight of a model's rows, whatever is said around a question outweighs it."""
+
+
+def beside(weights: Weights, embedder: str) -> Weights:
+    """Return what signals count for beside the rows of an embedder, given by its name."""
+    if embedder != HASHING:
+        return weights
+    return replace(
+        weights,
+        dense=min(weights.dense, HASHED_DENSE),
+        sure_with_rows=min(weights.sure_with_rows, HASHED_SURE),
+    )
 
 
 def chances(count: int, *, mean_chars: float) -> float:

@@ -18,6 +18,7 @@ from library.retrieval.ranking import (
     Ranked,
     Standing,
     Weights,
+    beside,
     certainty,
     chances,
     leniency_of,
@@ -251,3 +252,12 @@ def test_what_the_named_speaker_said_counts_more() -> None:
     first = [one.candidate.seq for one in rank([ann, bob], weights, speaker=1)]
     assert first == [1, 2]
     assert order([ann, bob], weights) == [2, 1], "else the newer one"
+
+
+def test_rows_of_hashed_words_count_for_less_than_a_models() -> None:
+    hashed = beside(PRESETS["measured"], "hashing")
+    assert hashed.dense < PRESETS["measured"].dense
+    assert hashed.sure_with_rows < PRESETS["measured"].sure_with_rows
+    for other in ("onnx", "onnx:/models/own", "ollama:minilm", "none"):
+        assert beside(PRESETS["measured"], other) == PRESETS["measured"]
+    assert beside(PRESETS["library-v1"], "hashing") == PRESETS["library-v1"]
