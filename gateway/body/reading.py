@@ -80,15 +80,20 @@ async def decoded(body: bytes, encoding: str, *, limit_bytes: int) -> bytes:
     names = [name for name in names if name not in {"", "identity"}]
     if len(names) > _ENCODINGS_MAX:
         raise EncodingUnsupported(encoding, ENCODINGS)
-    for name in reversed(names):
-        decoder = decoder_for(name.encode())
-        if decoder is None:
-            raise EncodingUnsupported(name, ENCODINGS)
+    undone = [(name, _decoder(name)) for name in reversed(names)]
+    for name, decoder in undone:
         if len(body) > _OFF_LOOP_BYTES:
             body = await asyncio.to_thread(_decode, name, decoder, body, limit_bytes)
         else:
             body = _decode(name, decoder, body, limit_bytes)
     return body
+
+
+def _decoder(name: str) -> Decoder:
+    decoder = decoder_for(name.encode())
+    if decoder is None:
+        raise EncodingUnsupported(name, ENCODINGS)
+    return decoder
 
 
 def _decode(name: str, decoder: Decoder, body: bytes, limit_bytes: int) -> bytes:

@@ -266,7 +266,7 @@ class _Posting:
 
 async def received(scope: Scope, receive: Receive, *, limit_bytes: int) -> tuple[bytes, bytes]:
     """Return a request's body as it came, and without its content-encoding; what both take of the
-    memory counts for its visit. Raises what `gateway.body` does."""
+    memory counts for its visit. Raises what `gateway.body.reading` does."""
     visit, encoding = visit_of(scope), ", ".join(Headers(scope=scope).getlist("content-encoding"))
     body = plain = await read_body(receive, limit_bytes=limit_bytes, count=visit.stay.take_bytes)
     if encoding:

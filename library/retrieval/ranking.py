@@ -170,8 +170,8 @@ again: with the weight of a model's rows, whatever is said around a question out
 
 
 def beside(weights: Weights, embedder: str) -> Weights:
-    """Return what signals count for beside the rows of an embedder, given by its name."""
-    if embedder != HASHING:
+    """Return what signals count for beside the rows of an embedder, given by name or identity."""
+    if not embedder.startswith(HASHING):
         return weights
     return replace(
         weights,

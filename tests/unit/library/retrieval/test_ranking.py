@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from library.embedding.hashing import HashingEmbedder
 from library.retrieval import ordering
 from library.retrieval.candidates import Candidates
 from library.retrieval.ranking import (
@@ -256,6 +257,7 @@ def test_what_the_named_speaker_said_counts_more() -> None:
 
 def test_rows_of_hashed_words_count_for_less_than_a_models() -> None:
     hashed = beside(PRESETS["measured"], "hashing")
+    assert hashed == beside(PRESETS["measured"], HashingEmbedder.identity)
     assert hashed.dense < PRESETS["measured"].dense
     assert hashed.sure_with_rows < PRESETS["measured"].sure_with_rows
     for other in ("onnx", "onnx:/models/own", "ollama:minilm", "none"):
